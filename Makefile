@@ -1,0 +1,43 @@
+# Two commands do all the set-up: `make demo` and `make test`. Both create .venv first, once.
+PYTHON ?= python3
+JOBS ?= 2
+ARGS ?=
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format clean
+
+help:
+	@echo "make demo     install into .venv (once), then run wrssl demo"
+	@echo "make test     install, lint, then the whole test suite (ARGS='-k vat' for a part)"
+	@echo "make lint     ruff and mypy"
+	@echo "make format   let ruff rewrite the code"
+	@echo "make clean    remove caches and builds; rm -rf .venv removes the environment"
+
+# Done again when the requirements change. The stamp comes last, so a broken installation is repeated.
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || { echo "Creating .venv ..."; $(PYTHON) -m venv .venv; }
+	@echo "Installing wrssl and its requirements into .venv (a few minutes, once) ..."
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/wrssl demo
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+# One thread per worker: the workers share the cores, and small matrices gain nothing from more.
+test: lint
+	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+format: $(STAMP)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean:
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks src/*.egg-info
+	@find src tests benchmarks examples -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,226 @@
+"""The contracts: what a base method, a weighting and a solver must provide, and the errors a user can meet.
+
+Everything else in the package depends on this file, and this file depends on nothing in the package.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+State: TypeAlias = dict[str, Tensor]
+
+
+class WRSSLError(Exception):
+    """Parent of every error that a user can cause; the message says in one sentence what to do next."""
+
+
+class DataError(WRSSLError):
+    """The data does not fit together: shapes, types, classes, NaN, overlap, a missing file."""
+
+
+class ModelError(WRSSLError):
+    """The model cannot be used as it is, for example because its last layer is not Linear."""
+
+
+class OptionError(WRSSLError):
+    """An option has a value that does not exist or does not go with another one."""
+
+
+class DivergenceError(WRSSLError):
+    """An iteration does not converge; the message names the step size that would."""
+
+
+class Pass(str, Enum):
+    """The kinds of backbone pass; a batch-statistics policy (norm.py) says what each one does."""
+
+    LABELED = "labeled"
+    UNLABELED = "unlabeled"  # the clean pass over the unlabelled batch
+    PERTURBED = "perturbed"  # second view, adversarial pass, power iteration
+    TEACHER = "teacher"
+    LOOKAHEAD = "lookahead"
+    VALIDATION = "validation"  # during training, for the hypergradient
+    EVALUATION = "evaluation"
+
+
+class Net(Protocol):
+    """What a method sees of the network: backbone passes under the current policy and weights, and the head."""
+
+    @property
+    def head(self) -> nn.Linear:
+        """The last layer."""
+
+    @property
+    def module(self) -> nn.Module:
+        """The whole model, head included."""
+
+    def features(self, x: Tensor, kind: Pass) -> Tensor:
+        """The input of the last layer, shape ``(B, d)``."""
+
+    def logits(self, x: Tensor, kind: Pass) -> Tensor:
+        """``head(features(x, kind))``."""
+
+    def twin(self, module: nn.Module) -> Net:
+        """The same passes, policy and weights through another copy of the model (a teacher)."""
+
+    def updates(self, kind: Pass) -> bool:
+        """Whether a pass of this kind moves the running batch statistics."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a method may know about the step besides the batch. Randomness comes from these generators only."""
+
+    step: int
+    steps: int
+    augment: torch.Generator
+    attack: torch.Generator
+    noise: float = 0.0  # standard deviation of the input noise that the scenario prescribes
+    epsilon: float = 3.0  # length of an adversarial step that the scenario prescribes
+
+
+@dataclass(frozen=True)
+class Views:
+    """The result of all backbone passes over one unlabelled batch.
+
+    Attributes:
+        inputs: what went into the gradient-carrying pass; the whole-network hypergradient repeats it.
+        kind: the kind of that pass.
+        features: its features, attached to the graph, shape ``(B, d)``.
+        targets: what ``Method.loss`` compares with, detached.
+    """
+
+    inputs: Tensor
+    kind: Pass
+    features: Tensor
+    targets: Tensor
+
+
+class Method(ABC):
+    """A base SSL method: an unlabelled loss r_j per example, never a mean.
+
+    Attributes:
+        summary: one line for ``wrssl methods``.
+        curvature: the closed form of the loss in logit space (``hypergrad.zspace``): ``"ce"``, ``"mse"``,
+            ``"kl"``, ``"entropy"``, or None to have it derived automatically from ``loss``.
+        coef: λ, the weight of the unlabelled term.
+        lr: the learning rate of the paper's table.
+    """
+
+    summary: ClassVar[str]
+    curvature: str | None = None
+    uses_unlabeled: ClassVar[bool] = True
+    coef: float = 1.0
+    lr: float = 3e-3
+
+    def setup(self, net: Net) -> None:  # noqa: B027  (optional hook)
+        """Called once before the first step; Mean Teacher copies the model here."""
+
+    @abstractmethod
+    def views(self, net: Net, x: Tensor, context: Context) -> Views:
+        """All backbone passes over the unlabelled batch ``x``."""
+
+    @abstractmethod
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """r, shape ``(B,)``: pure, no randomness, no state."""
+
+    def after_step(self, net: Net, step: int) -> None:  # noqa: B027  (optional hook)
+        """Called after each optimiser step; Mean Teacher moves its teacher here."""
+
+    def state_dict(self) -> State:
+        """Tensors that a resumed run needs."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (optional hook)
+        """Inverse of ``state_dict``."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """What a step tells the weighting about its batch; everything is detached.
+
+    Attributes:
+        step: the step, counted from 0.
+        losses: r_j, shape ``(B,)``.
+        probabilities: the softmax of the gradient-carrying pass, shape ``(B, C)``.
+        hypergradient: dL_V/dw_j, shape ``(B,)``; None in steps where the weighting did not ask for it.
+    """
+
+    step: int
+    losses: Tensor
+    probabilities: Tensor
+    hypergradient: Tensor | None
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a weighting may know about the unlabelled pool; the truth is not among it.
+
+    Attributes:
+        size: number of members M.
+        num_classes: C.
+        embed: ``embed(kind)`` gives an ``(M, k)`` float32 tensor for ``"raw"``, ``"pca"`` or ``"features"``.
+        seed: for the weighting's own randomness.
+        truth: is_ood, handed to a weighting that declares ``wants_truth`` (the oracle) and to nobody else.
+    """
+
+    size: int
+    num_classes: int
+    embed: Callable[[str], Tensor]
+    seed: int
+    truth: Tensor | None = None
+
+
+class Weighting(ABC):
+    """Gives every pool member a weight in [0, 1].
+
+    Attributes:
+        summary: one line for ``wrssl methods``.
+        wants_truth: True for the oracle only.
+        uniform: True where every weight is 1 always; weighted batch norm then is plain batch norm.
+    """
+
+    summary: ClassVar[str]
+    wants_truth: ClassVar[bool] = False
+    uniform: ClassVar[bool] = False
+
+    def setup(self, pool: Pool) -> None:  # noqa: B027  (optional hook)
+        """Called once before the first step."""
+
+    def begin_step(self, step: int) -> None:  # noqa: B027  (optional hook)
+        """Called before each step; re-clustering happens here."""
+
+    def estimator(self, step: int) -> Any:
+        """The hypergradient estimator to run in this step, or None where the weighting needs none."""
+        return None
+
+    @abstractmethod
+    def weights(self, index: Tensor) -> Tensor:
+        """The current weights of these members, shape ``(B,)``, detached."""
+
+    def update(self, index: Tensor, signal: Signal) -> None:  # noqa: B027  (optional hook)
+        """Learn from one step."""
+
+    def clusters(self) -> Tensor | None:
+        """The cluster of each member, where the weighting has clusters."""
+        return None
+
+    def state_dict(self) -> State:
+        """Tensors that a resumed run needs."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (optional hook)
+        """Inverse of ``state_dict``."""
+
+
+class Solver(Protocol):
+    """``solve(matvec, b)`` returns x with ``matvec(x) ≈ b`` for a symmetric positive semi-definite matvec."""
+
+    def __call__(self, matvec: Callable[[Tensor], Tensor], b: Tensor) -> Tensor:
+        """Solve; ``b`` may have any shape, and ``matvec`` keeps it."""

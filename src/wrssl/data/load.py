@@ -1,0 +1,104 @@
+"""``load_scenario``: a named scenario, mixed as asked."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+from wrssl.api import DataError, OptionError
+from wrssl.data.folder import data_folder
+from wrssl.data.mixing import mix
+from wrssl.data.parts import Parts, Request
+from wrssl.data.scenario import Scenario
+from wrssl.data.streams import check_seed
+
+# Kinds of foreign rows, the default first. Adding a source: one file in sources/, one line here, one test.
+_KINDS = {
+    "moons": ("faraway", "boundary", "mixed"),
+    "digits": ("patches", "mean", "classes", "mixed"),
+    "mnist": ("fashion", "emnist", "mean", "mixed"),
+    "cifar10": ("classes",),
+    "cifar100": ("classes",),
+    "svhn": ("classes",),
+}
+_MODULES = {"cifar10": "cifar", "cifar100": "cifar"}
+
+
+def list_scenarios() -> dict[str, tuple[str, ...]]:
+    """The named scenarios, each with its kinds of foreign rows; the first kind is the default."""
+    return dict(_KINDS)
+
+
+def load_scenario(
+    name: str,
+    ood: str | None = None,
+    ratio: float = 0.5,
+    mode: str = "replace",
+    seed: int = 0,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    clean: bool = False,
+    download: bool = False,
+    labels_per_class: int | None = None,
+    validation_size: int | None = None,
+) -> Scenario:
+    """Load a named scenario: a public data set whose pool is mixed with foreign (OOD) rows.
+
+    For one seed, the labelled, validation and test parts do not depend on ratio or mode, and the ID rows of the
+    pool at a higher ratio are a subset of those at a lower one (``data/mixing.py`` has the exact rules).
+
+    Args:
+        name: one of ``list_scenarios()``.
+        ood: the kind of foreign rows; default the first of ``list_scenarios()[name]``.
+        ratio: share of foreign rows in the pool, 0 to 1.
+        mode: ``"replace"``: foreign rows take the place of ID rows, the pool keeps its size (the paper);
+            ``"add"``: they are added to a quarter of the ID rows.
+        seed: of every random choice.
+        data_dir: folder of the files; default ``$WRSSL_DATA``, else ``wrssl`` in the user's cache folder.
+        clean: the same ID rows with the foreign ones removed.
+        download: fetch missing files from their official address.
+        labels_per_class: default as in the paper, see ``data/sources``.
+        validation_size: use fewer validation rows; 0 for none.
+
+    Returns:
+        The scenario; its truth is known.
+    """
+    if name not in _KINDS:
+        raise OptionError(f"There is no scenario {name!r}; choose one of {', '.join(_KINDS)}.")
+    kind = _KINDS[name][0] if ood is None else ood
+    if kind not in _KINDS[name]:
+        raise OptionError(f"{name} has no foreign rows {ood!r}; choose ood from {', '.join(_KINDS[name])}.")
+    for option, value in (("labels_per_class", labels_per_class), ("validation_size", validation_size)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise OptionError(f"{option} must be a whole number, not {value!r}.")
+    seed = check_seed(seed)
+    request = Request(kind, seed, data_folder(data_dir), download, labels_per_class, validation_size)
+    # Imported when asked for: `import wrssl` stays quick, and one source's needs are not everyone's.
+    source = import_module(f"wrssl.data.sources.{_MODULES.get(name, name)}")
+    try:
+        parts: Parts = source.load(name, request)
+        pool, is_ood = mix(parts, ratio, mode, seed, clean)
+    except MemoryError as error:
+        raise DataError(f"{name} does not fit into memory; free some, or use a smaller scenario.") from error
+    scenario = Scenario(
+        labeled=parts.labeled,
+        unlabeled=pool,
+        validation=parts.validation,
+        test=parts.test,
+        is_ood=is_ood,
+        name=f"{name}/{kind}",
+        noise=parts.noise,
+        vat_epsilon=parts.vat_epsilon,
+    )
+    # Everything that decides what is in it; where the files are is the machine's affair.
+    scenario.recipe = {
+        "name": name,
+        "ood": kind,
+        "ratio": float(ratio),
+        "mode": mode,
+        "seed": seed,
+        "clean": clean,
+        "labels_per_class": labels_per_class,
+        "validation_size": validation_size,
+    }
+    return scenario

@@ -1,0 +1,108 @@
+"""CIFAR-10 and CIFAR-100 in the two official forms, as an unpacked folder or inside the tar.gz archive.
+
+Binary: records of 1 label byte (CIFAR-100: 2, coarse and fine) and 3,072 image bytes. Pickled: a dict with ``data``
+``(N, 3072)`` and ``labels`` or ``fine_labels``. Both store red, green and blue planes, each 32×32 row by row.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wrssl.api import DataError
+from wrssl.data.parts import LabeledArrays
+from wrssl.data.readers.restricted_pickle import read_pickle
+
+_PIXELS = 3 * 32 * 32
+_MAX_MEMBER = 1 << 29
+
+# (data set, part) → the files of the pickled form; the binary ones have ".bin" added.
+FILES = {
+    ("cifar10", "train"): tuple(f"data_batch_{number}" for number in range(1, 6)),
+    ("cifar10", "test"): ("test_batch",),
+    ("cifar100", "train"): ("train",),
+    ("cifar100", "test"): ("test",),
+}
+FOLDERS = {
+    "cifar10": ("cifar-10-batches-py", "cifar-10-batches-bin"),
+    "cifar100": ("cifar-100-python", "cifar-100-binary"),
+}
+ARCHIVES = {
+    "cifar10": ("cifar-10-python.tar.gz", "cifar-10-binary.tar.gz"),
+    "cifar100": ("cifar-100-python.tar.gz", "cifar-100-binary.tar.gz"),
+}
+
+
+def read_cifar(place: Path, name: str) -> tuple[LabeledArrays, LabeledArrays]:
+    """The training and the test part.
+
+    Args:
+        place: an official folder or archive, pickled or binary. Archives are read, never unpacked.
+        name: ``"cifar10"`` or ``"cifar100"`` (fine labels).
+
+    Returns:
+        Two pairs of uint8 images ``(N, 3, 32, 32)`` and int64 labels.
+    """
+    wanted = [file for part in ("train", "test") for file in FILES[name, part]]
+    found = _folder(place, wanted) if place.is_dir() else _archive(place, wanted)
+    parts = []
+    for part in ("train", "test"):
+        pieces = [_decode(found, file, name, place) for file in FILES[name, part]]
+        images = np.concatenate([piece[0] for piece in pieces]).reshape(-1, 3, 32, 32)
+        parts.append((images, np.concatenate([piece[1] for piece in pieces])))
+    return parts[0], parts[1]
+
+
+def _folder(place: Path, wanted: list[str]) -> dict[str, bytes]:
+    names = [*wanted, *(f"{name}.bin" for name in wanted)]
+    try:
+        return {name: (place / name).read_bytes() for name in names if (place / name).is_file()}
+    except OSError as error:
+        raise DataError(f"{place} cannot be read ({error.strerror}); check its permissions.") from error
+
+
+def _archive(place: Path, wanted: list[str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    try:
+        with tarfile.open(place, "r:*") as archive:
+            for member in archive:
+                name = member.name.rsplit("/", 1)[-1]
+                if not member.isfile() or name.removesuffix(".bin") not in wanted:
+                    continue
+                if member.size > _MAX_MEMBER:
+                    raise DataError(f"{name} in {place} is larger than expected; fetch the archive again.")
+                file = archive.extractfile(member)
+                found[name] = b"" if file is None else file.read()
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise DataError(f"{place} is a damaged archive ({error}); fetch it again.") from error
+    return found
+
+
+def _decode(found: dict[str, bytes], file: str, name: str, place: Path) -> LabeledArrays:
+    classes = 10 if name == "cifar10" else 100
+    where = f"{place}/{file}"
+    if file in found:
+        content = read_pickle(found[file], where)
+        images: Any = content.get("data")
+        labels = content.get("labels" if name == "cifar10" else "fine_labels")
+        if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2:
+            raise DataError(f"{where} holds no images; fetch it again.")
+        if not isinstance(labels, list) or not all(type(label) is int for label in labels):
+            raise DataError(f"{where} holds no labels; fetch it again.")
+        codes = np.array(labels, dtype=np.int64)
+    elif f"{file}.bin" in found:
+        heads = 1 if name == "cifar10" else 2
+        raw = np.frombuffer(found[f"{file}.bin"], np.uint8)
+        if len(raw) % (heads + _PIXELS):
+            raise DataError(f"{where}.bin does not end after a whole image; fetch it again.")
+        records = raw.reshape(-1, heads + _PIXELS)
+        images, codes = records[:, heads:], records[:, heads - 1].astype(np.int64)
+    else:
+        raise DataError(f"{file} (or {file}.bin) is not in {place}; fetch the official archive again.")
+    if images.shape != (len(codes), _PIXELS) or not len(codes) or not 0 <= codes.min() <= codes.max() < classes:
+        raise DataError(f"{where} holds images {images.shape} and {len(codes)} labels that do not fit; fetch it again.")
+    return images, codes

@@ -1,0 +1,155 @@
+"""A scenario: few labelled rows, a pool that may contain anything, and what is needed to judge the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from wrssl.api import DataError, OptionError
+from wrssl.data.checks import check_finite, check_overlap, check_shapes, check_truth, constant_features
+from wrssl.data.convert import read_dataset, to_rows
+from wrssl.data.labels import apply_classes, fit_classes
+
+LABELED, POOL, VALIDATION, TEST = "labelled", "unlabelled", "validation", "test"
+_NOISE = 0.15
+_SHOWN = 5
+
+
+class Scenario:
+    """Labelled rows, an unlabelled pool, and optionally validation, test and the truth about the pool.
+
+    Inputs are arrays, tensors, nested lists or map-style Datasets (items ``(x, y)``; in the pool ``x`` or
+    ``(x, anything)``): images ``(N, C, H, W)`` or tables ``(N, F)``. ``uint8`` and ``float32`` memory is shared
+    and not copied, so a memory-mapped pool stays on disk; every other number type becomes ``float32``.
+    All parts are checked (see ``data/checks.py``); what is odd but usable is listed in ``notes``.
+
+    Args:
+        labeled: ``(X, y)`` or a Dataset of pairs.
+        unlabeled: the pool.
+        validation: ``(X, y)``, a Dataset of pairs, or None.
+        test: likewise.
+        is_ood: one 0/1 per pool member, where the truth is known.
+        name: shown in reports.
+        noise: σ of the input noise that Π-Model and Mean Teacher add.
+        vat_epsilon: radius of the adversarial step; default 0.5 for tables and 3·√(C·H·W / 784) for images, as
+            the references' 3 on MNIST and 6 on CIFAR have the same ratio to the root of the number of pixels.
+        overlap: ``"error"`` or ``"allow"``: what equal rows in two parts mean. Labelled rows inside the pool are
+            common practice and always just a note.
+        ids: a name per pool member; default the row numbers.
+
+    Attributes:
+        labeled: inputs and int64 labels 0 … C−1.
+        unlabeled: inputs of the pool.
+        validation: as ``labeled``, or None.
+        test: as ``labeled``, or None.
+        classes: the original labels, sorted; ``classes[k]`` is what the label k stands for.
+        num_classes: C.
+        input_shape: shape of one row.
+        notes: sentences about what is odd but usable.
+        recipe: the arguments that ``load_scenario`` made it with, None for own data.
+
+    ``_is_ood`` (bool tensor or None) is the truth. It is private: only ``wrssl.evaluate`` may read it, and a
+    training object never sees it (the ``oracle`` weighting is the one declared exception).
+    """
+
+    def __init__(
+        self,
+        labeled: Any,
+        unlabeled: Any,
+        validation: Any = None,
+        test: Any = None,
+        is_ood: Any = None,
+        *,
+        name: str = "own data",
+        noise: float | None = None,
+        vat_epsilon: float | None = None,
+        overlap: str = "error",
+        ids: Sequence[Any] | None = None,
+    ) -> None:
+        if overlap not in ("error", "allow"):
+            raise OptionError(f'overlap must be "error" or "allow", not {overlap!r}.')
+        x, y = _pair(labeled, LABELED)
+        pool = to_rows(unlabeled, POOL)
+        parts = {LABELED: x, POOL: pool}
+        check_shapes(parts)
+        self.classes, codes = fit_classes(y, len(x))
+        extra: dict[str, tuple[Tensor, Tensor]] = {}
+        for part, given in ((VALIDATION, validation), (TEST, test)):
+            if given is not None:
+                rows, labels = _pair(given, part)
+                parts[part] = rows
+                check_shapes(parts)
+                extra[part] = rows, apply_classes(labels, len(rows), self.classes, part)
+        for part, rows in parts.items():
+            check_finite(part, rows)
+
+        self.name = name
+        self.recipe: dict[str, Any] | None = None
+        self.labeled = (x, codes)
+        self.unlabeled = pool
+        self.validation = extra.get(VALIDATION)
+        self.test = extra.get(TEST)
+        self.num_classes = len(self.classes)
+        self.input_shape: tuple[int, ...] = tuple(x.shape[1:])
+        self.noise = _positive("noise", _NOISE if noise is None else noise, zero=True)
+        pixels = math.prod(self.input_shape)
+        radius = 0.5 if len(self.input_shape) == 1 else 3.0 * math.sqrt(pixels / 784)
+        self.vat_epsilon = _positive("vat_epsilon", radius if vat_epsilon is None else vat_epsilon)
+        self.ids: Sequence[Any] = range(len(pool)) if ids is None else ids
+        if len(self.ids) != len(pool):
+            raise DataError(f"There are {len(self.ids)} ids for {len(pool)} pool rows; give one id per pool row.")
+        self._is_ood: Tensor | None = None if is_ood is None else check_truth(is_ood, len(pool))
+        self.notes: list[str] = self._remarks() + check_overlap(parts, POOL, overlap == "allow")
+
+    def _remarks(self) -> list[str]:
+        """Sentences about classes missing in the validation part, constant features, channels-last images."""
+        notes = []
+        if self.validation is not None:
+            seen = torch.bincount(self.validation[1], minlength=self.num_classes)
+            for index in (seen == 0).nonzero().flatten().tolist():
+                notes.append(f"The validation part has no example of the class {self.classes[index].item()!r}.")
+        if len(self.input_shape) == 1:
+            both = set(constant_features(self.labeled[0])) & set(constant_features(self.unlabeled))
+            constant = sorted(c for c in both if bool(self.labeled[0][0, c] == self.unlabeled[0, c]))
+            if constant:
+                shown = ", ".join(map(str, constant[:_SHOWN])) + (" …" if len(constant) > _SHOWN else "")
+                notes.append(f"Features with one value everywhere tell nothing and can be left out: {shown}.")
+        elif self.input_shape[2] in (1, 3) and self.input_shape[0] > 4:
+            notes.append(
+                f"Images of shape {self.input_shape} look like (H, W, C); (C, H, W) is read: if so, pass "
+                "X.transpose(0, 3, 1, 2)."
+            )
+        return notes
+
+    def __repr__(self) -> str:
+        sizes = [f"labeled={len(self.labeled[0])}", f"unlabeled={len(self.unlabeled)}"]
+        sizes += [
+            f"{key}={len(part[0])}" for key, part in (("validation", self.validation), ("test", self.test)) if part
+        ]
+        truth = "unknown" if self._is_ood is None else "known"
+        return (
+            f"Scenario({self.name!r}, {', '.join(sizes)}, classes={self.num_classes}, input={self.input_shape}, "
+            f"truth {truth})"
+        )
+
+
+def _pair(data: Any, part: str) -> tuple[Tensor, Any]:
+    if isinstance(data, Dataset):
+        rows, labels = read_dataset(data, part)
+        if labels is None:
+            raise DataError(f"The items of the {part} Dataset have no label; its items must be pairs (x, y).")
+        return rows, labels
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        raise DataError(f"The {part} part must be a pair (X, y) or a Dataset of pairs; pass both X and y.")
+    return to_rows(data[0], part), data[1]
+
+
+def _positive(name: str, value: float, zero: bool = False) -> float:
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise OptionError(f"{name} must be a finite number {'of at least' if zero else 'above'} 0, not {value}.")
+    return float(value)

@@ -1,0 +1,37 @@
+"""CIFAR-10 with six animal classes against four vehicle classes, and CIFAR-100 with its first against its last 50.
+
+CIFAR-10: bird, cat, deer, dog, frog, horse are in-distribution; airplane, automobile, ship, truck foreign; 400 labels
+per class. CIFAR-100: fine classes 0–49 against 50–99; 40 labels per class. 45,000 training images (27,000 ID and
+18,000 foreign; CIFAR-100: half and half), 5,000 for validation (3,000 and 2,500 of ID classes), 10,000 for testing
+(6,000 and 5,000). The pool has M0 = min(ID, foreign) images, 18,000 (CIFAR-100: 20,500), so that any ratio is possible.
+
+Looked for in the data folder or its subfolder ``CIFAR10`` / ``CIFAR100``: the official folders or archives, pickled
+or binary.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wrssl.data import addresses
+from wrssl.data.folder import locate
+from wrssl.data.parts import Parts, Request
+from wrssl.data.readers.cifar import ARCHIVES, FOLDERS, read_cifar
+from wrssl.data.sources.class_split import split_classes
+
+NAMES = np.array(["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"])
+_ANIMALS = np.array(["bird", "cat", "deer", "dog", "frog", "horse"])
+_EPSILON = 6.0
+
+
+def load(name: str, request: Request) -> Parts:
+    """CIFAR-10 or CIFAR-100, as ``name`` says."""
+    folder = request.data_dir / name.upper()
+    places = [base / item for base in (request.data_dir, folder) for item in (*FOLDERS[name], *ARCHIVES[name])]
+    address = addresses.CIFAR10 if name == "cifar10" else addresses.CIFAR100
+    place = locate(places, address, folder / ARCHIVES[name][0], request.download)
+    train, test = read_cifar(place, name)
+    if name == "cifar10":
+        named = ((train[0], NAMES[train[1]]), (test[0], NAMES[test[1]]))
+        return split_classes(*named, _ANIMALS, 400, _EPSILON, request)
+    return split_classes(train, test, np.arange(50), 40, _EPSILON, request)

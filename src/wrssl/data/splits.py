@@ -1,0 +1,83 @@
+"""Divide a training set by seed: held-out validation rows, a few labelled ones, the rest for the pool."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from wrssl.api import DataError, OptionError
+from wrssl.data.overlap import first_occurrences
+from wrssl.data.parts import Array, LabeledArrays, Request
+from wrssl.data.streams import stream
+
+Indices = npt.NDArray[np.int64]
+
+
+def random_order(labels: Array, front: int, seed: int, name: str) -> Indices:
+    """A random order of all rows whose first ``front`` rows are stratified.
+
+    Row number r (from 0) of a class of n rows, in random order within the class, gets the key (r + u) / n with u
+    uniform in [0, 1); sorting by the key spreads every class evenly. Rows after the front are shuffled.
+    """
+    rng = stream(seed, name)
+    shuffled = rng.permutation(len(labels))
+    keys = np.empty(len(labels))
+    for label in np.unique(labels):
+        members = shuffled[labels[shuffled] == label]
+        keys[members] = (np.arange(len(members)) + rng.random(len(members))) / len(members)
+    order = np.argsort(keys, kind="stable")
+    order[front:] = rng.permutation(order[front:])
+    return order.astype(np.int64)
+
+
+def first_per_class(labels: Array, number: int) -> npt.NDArray[np.bool_]:
+    """True for the first ``number`` rows of every class; a class that has fewer is a ``DataError``."""
+    if number < 1:
+        raise OptionError(f"labels_per_class must be at least 1, not {number}.")
+    chosen = np.zeros(len(labels), dtype=np.bool_)
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) < number:
+            raise DataError(
+                f"Class {label!s} has {len(members)} rows for labels; use labels_per_class of at most {len(members)}."
+            )
+        chosen[members[:number]] = True
+    return chosen
+
+
+def divide(
+    rows: Array, labels: Array, held: int, labels_per_class: int, request: Request
+) -> tuple[LabeledArrays, LabeledArrays | None, LabeledArrays]:
+    """Labelled part, validation part and pool from training rows that are already in random order.
+
+    The first ``held`` rows are reserved for validation whatever ``validation_size`` says, so that a smaller
+    validation set changes neither the labelled rows nor the pool. Of the others, the first ``labels_per_class`` of
+    every class are labelled and the rest, in order, is the pool.
+
+    Args:
+        rows: inputs.
+        labels: their labels.
+        held: number of rows reserved for validation.
+        labels_per_class: the source's number, used where the request has none.
+        request: what the user asked for.
+
+    Returns:
+        ``(labelled, validation or None, pool)``, each a pair of inputs and labels.
+    """
+    size = held if request.validation_size is None else request.validation_size
+    if not 0 <= size <= held:
+        raise OptionError(f"validation_size must be between 0 and {held} here, not {size}.")
+    rest, rest_labels = rows[held:], labels[held:]
+    per_class = labels_per_class if request.labels_per_class is None else request.labels_per_class
+    chosen = first_per_class(rest_labels, per_class)
+    if chosen.all():
+        raise DataError("No row is left for the pool; use a smaller labels_per_class.")
+    validation = (rows[:size], labels[:size]) if size else None
+    return (rest[chosen], rest_labels[chosen]), validation, (rest[~chosen], rest_labels[~chosen])
+
+
+def without_copies(rows: Array, barred: Array | None = None) -> npt.NDArray[np.bool_]:
+    """True for rows that are no exact copy of an earlier row or of a row in ``barred``."""
+    other = None if barred is None else torch.from_numpy(barred)
+    return first_occurrences(torch.from_numpy(np.ascontiguousarray(rows)), other)

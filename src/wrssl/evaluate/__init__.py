@@ -1,0 +1,1 @@
+"""Judging a result: inference, metrics, the truth about the pool, verdicts."""

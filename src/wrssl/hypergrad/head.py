@@ -1,0 +1,149 @@
+"""The last layer on cached features: every derivative in closed form, no autograd graph."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wrssl.api import DataError, OptionError
+from wrssl.hypergrad.problem import Matvec
+from wrssl.hypergrad.shapes import check_weights, feature_rows, one_hot
+from wrssl.hypergrad.zspace import LOSSES, LogitLoss, logit_loss
+
+
+class HeadProblem:
+    """θ = [W, b], shape ``(C, d+1)``; a feature row h becomes [h; 1], so that z = θ[h; 1].
+
+    ``L_T(θ, w) = (1/B_l) Σ_i CE_i + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²`` and ``L_V(θ) = mean CE`` on the validation rows.
+    Everything is detached on entry; features are converted to the type of W.
+
+    Args:
+        W: weights of the last layer, ``(C, d)``.
+        b: its bias, ``(C,)``, or None; then θ is W alone.
+        h_l: features of the labelled rows, ``(B_l, d)``.
+        y_l: their classes, ``(B_l,)``.
+        h_u: features of the unlabelled rows, ``(B_u, d)``.
+        targets: what the unlabelled loss compares with, usually ``(B_u, C)``.
+        w: weights of the unlabelled rows, ``(B_u,)``.
+        h_v: features of the validation rows, ``(B_v, d)``.
+        y_v: their classes, ``(B_v,)``.
+        zloss: r as a function of the logits: ``"ce"``, ``"mse"``, ``"kl"``, ``"entropy"`` or a ``LogitLoss``.
+        coef: λ.
+        ridge: μ; it belongs to L_T.
+        curvature: ``"exact"`` (Hessian) or ``"gauss-newton"`` (positive semi-definite).
+        damping: δ, added to the curvature only.
+    """
+
+    def __init__(
+        self,
+        W: Tensor,
+        b: Tensor | None,
+        h_l: Tensor,
+        y_l: Tensor,
+        h_u: Tensor,
+        targets: Tensor,
+        w: Tensor,
+        h_v: Tensor,
+        y_v: Tensor,
+        *,
+        zloss: str | LogitLoss = "ce",
+        coef: float = 1.0,
+        ridge: float = 0.0,
+        curvature: str = "exact",
+        damping: float = 0.0,
+    ) -> None:
+        if curvature not in ("exact", "gauss-newton"):
+            raise OptionError(f'curvature="{curvature}" does not exist: use "exact" or "gauss-newton".')
+        self.zloss, self.coef, self.ridge = logit_loss(zloss), coef, ridge
+        self.exact_curvature, self.damping = curvature == "exact", damping
+        self.theta = W.detach() if b is None else torch.cat([W, b.unsqueeze(1)], 1).detach()
+        classes, bias = W.shape[0], b is not None
+        rows_l, self.rows_u, self.rows_v = (feature_rows(h, W, bias) for h in (h_l, h_u, h_v))
+        self.n_l, self.n_u, self.n_v = len(rows_l), len(self.rows_u), len(self.rows_v)
+        if self.n_v == 0:
+            raise DataError("The hypergradient needs at least one validation example.")
+        if self.zloss.row_targets and targets.shape != (self.n_u, classes):
+            raise DataError(
+                f"The targets have shape {tuple(targets.shape)}, but this loss needs one probability per class and "
+                f"example, shape ({self.n_u}, {classes}); turn class numbers into rows with one_hot."
+            )
+        # Labelled and unlabelled rows side by side: one matrix product instead of two, forward and backward.
+        self.rows = torch.cat([rows_l, self.rows_u])
+        self.y_l, self.y_v = (one_hot(y, classes).to(W) for y in (y_l, y_v))
+        self.targets = targets.detach().to(W.dtype) if targets.is_floating_point() else targets.detach()
+        self.w = check_weights(w, self.n_u).to(W)
+
+    def start(self) -> Tensor:
+        """θ⁰: a copy."""
+        return self.theta.clone()
+
+    def with_weights(self, w: Tensor) -> HeadProblem:
+        """The same problem with other weights; the rows are shared."""
+        return self._changed(w=check_weights(w, self.n_u).to(self.theta))
+
+    def at(self, theta: Tensor) -> HeadProblem:
+        """The same problem that starts at another θ."""
+        return self._changed(theta=theta.detach())
+
+    def with_exact_hessian(self) -> HeadProblem:
+        """The same problem with the exact Hessian, not damped."""
+        return self._changed(exact_curvature=True, damping=0.0)
+
+    def double(self) -> HeadProblem:
+        """The same problem in float64, for checks against finite differences."""
+        floats = {k: v for k, v in vars(self).items() if isinstance(v, Tensor) and v.is_floating_point()}
+        return self._changed(**{k: v.double() for k, v in floats.items()})
+
+    def _changed(self, **attributes: Any) -> HeadProblem:
+        other = copy.copy(self)
+        vars(other).update(attributes)
+        return other
+
+    def train_loss(self, theta: Tensor) -> Tensor:
+        """``(1/B_l) Σ_i CE_i + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``."""
+        z = self.rows @ theta.T
+        labeled = LOSSES["ce"].value(z[: self.n_l], self.y_l).sum() / max(1, self.n_l)
+        unlabeled = (self._per_example() * self.zloss.value(z[self.n_l :], self.targets)).sum()
+        return labeled + unlabeled + 0.5 * self.ridge * theta.square().sum()
+
+    def train_gradient(self, theta: Tensor) -> Tensor:
+        """``Gᵀ H + μθ`` with row i of G the gradient of row i's term with respect to its logits."""
+        z = self.rows @ theta.T
+        g_l = LOSSES["ce"].gradient(z[: self.n_l], self.y_l) / max(1, self.n_l)
+        g_u = self._per_example().unsqueeze(1) * self.zloss.gradient(z[self.n_l :], self.targets)
+        return torch.cat([g_l, g_u]).T @ self.rows + self.ridge * theta
+
+    def curvature(self, theta: Tensor) -> Matvec:
+        """``Q ↦ [c_i H_z(z_i) (HQᵀ)_i]ᵀ H + (μ + δ) Q``, c_i = 1/B_l on labelled and λw_j/B_u on unlabelled rows."""
+        z = self.rows @ theta.T
+        labeled = LOSSES["ce"].hessian(z[: self.n_l], self.y_l)
+        linearise = self.zloss.hessian if self.exact_curvature else self.zloss.gauss_newton
+        unlabeled = linearise(z[self.n_l :], self.targets)
+        c_l, c_u, shift = 1.0 / max(1, self.n_l), self._per_example().unsqueeze(1), self.ridge + self.damping
+
+        def product(q: Tensor) -> Tensor:
+            dz = self.rows @ q.T
+            s = torch.cat([c_l * labeled(dz[: self.n_l]), c_u * unlabeled(dz[self.n_l :])])
+            return s.T @ self.rows + shift * q
+
+        return product
+
+    def validation_loss(self, theta: Tensor) -> Tensor:
+        """Mean cross-entropy of the validation rows."""
+        return LOSSES["ce"].value(self.rows_v @ theta.T, self.y_v).mean()
+
+    def validation_gradient(self, theta: Tensor) -> Tensor:
+        """``(1/B_v) (p − y)ᵀ H_v``."""
+        return LOSSES["ce"].gradient(self.rows_v @ theta.T, self.y_v).T @ self.rows_v / self.n_v
+
+    def mixed(self, theta: Tensor, q: Tensor) -> Tensor:
+        """``−(λ/B_u) Σ_c G_jc (H_u qᵀ)_jc`` with ``G = dr/dz``: the derivative of each r_j along q."""
+        g = self.zloss.gradient(self.rows_u @ theta.T, self.targets)
+        return (-self.coef / max(1, self.n_u)) * (g * (self.rows_u @ q.T)).sum(1)
+
+    def _per_example(self) -> Tensor:
+        """``λ w_j / B_u``."""
+        return self.w * (self.coef / max(1, self.n_u))

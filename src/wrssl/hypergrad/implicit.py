@@ -1,0 +1,114 @@
+"""The hypergradient dL_V/dw by implicit differentiation: one algorithm for the head and for the whole network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wrssl.api import OptionError
+from wrssl.hypergrad.power import largest_eigenvalue, safe_step
+from wrssl.hypergrad.problem import BilevelProblem, Matvec
+from wrssl.hypergrad.solvers import named_solver, neumann
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The hypergradient and what was measured on the way; tensors on the device, nothing waits for it.
+
+    Attributes:
+        gradient: dL_V/dw_j, shape ``(B_u,)``.
+        largest_eigenvalue: λ_max where it was last measured; None where no step depended on it.
+        eigenvector: its eigenvector, to warm-start the next call.
+        step: the look-ahead step that was used; None where there was none.
+        stationarity: ``ρ = ‖∇L_T(θ^J)‖ / ‖∇L_V(θ^J)‖``. The implicit function theorem assumes 0; above 1 the estimate
+            is a direction at best. None with ``diagnose=False``.
+    """
+
+    gradient: Tensor
+    largest_eigenvalue: Tensor | None
+    eigenvector: Tensor | None
+    step: float | Tensor | None
+    stationarity: Tensor | None
+
+
+@torch.no_grad()
+def implicit_hypergradient(
+    problem: BilevelProblem,
+    solver: str | Callable[..., Tensor] = "cg",
+    *,
+    lookahead: int = 0,
+    step: float | Tensor | None = None,
+    mixed_at: str = "end",
+    relative_damping: float = 0.0,
+    power_iterations: int = 10,
+    eigenvector: Tensor | None = None,
+    diagnose: bool = True,
+    **options: Any,
+) -> Estimate:
+    """Algorithm 2 of the paper: look ahead, solve, differentiate each r_j.
+
+    At a stationary θ, where ∇_θ L_T(θ, w) = 0, the implicit function theorem gives
+    ``dL_V/dw_j = −⟨∂∇_θ L_T/∂w_j, q⟩ = −(λ/B_u) ⟨∇r_j, q⟩`` with ``H q = ∇_θ L_V``:
+
+    1. J steps ``θ ← θ − η ∇L_T(θ, w)`` on a copy bring θ closer to stationarity; the model stays as it is;
+    2. v = ∇L_V(θ^J);
+    3. q = solve(H(θ^J) + δI, v);
+    4. dL_V/dw_j = −(λ/B_u) d/dt r_j(θ + t q), at θ = θ^J or θ⁰.
+
+    Args:
+        problem: the bilevel problem.
+        solver: ``"neumann"``, ``"cg"``, ``"exact"``, or a function ``solve(matvec, b)``.
+        lookahead: J.
+        step: η; None takes 1/λ_max. A Neumann series without an α of its own takes η too, as the paper does.
+        mixed_at: ``"end"`` takes step 4 at θ^J, as the theorem says. ``"start"`` takes it at θ⁰; with J = 1 and
+            q = ηv this is exactly the gradient through one training step (Lemma 1).
+        relative_damping: δ as a fraction of λ_max, on top of the problem's own damping; 0.01 to 1 where a batch has
+            fewer rows than the head has inputs, so that H is singular.
+        power_iterations: products for λ_max, where it is needed.
+        eigenvector: warm start for them, from the last call's ``Estimate``.
+        diagnose: measure the stationarity, which costs one more training gradient.
+        options: handed to the solver.
+    """
+    if mixed_at not in ("start", "end"):
+        raise OptionError(f'mixed_at="{mixed_at}" does not exist: use "start" or "end".')
+    solve = named_solver(solver)
+    needs_alpha = solve is neumann and options.get("alpha") is None
+    eigenvalue, eta = None, step
+
+    start = theta = problem.start()
+    if lookahead > 0:
+        if eta is None:
+            eigenvalue, eigenvector = largest_eigenvalue(
+                problem.curvature(start), start, start=eigenvector, iterations=power_iterations
+            )
+            eta = safe_step(eigenvalue)
+        for _ in range(lookahead):
+            theta = theta - eta * problem.train_gradient(theta)
+
+    curvature, alpha = problem.curvature(theta), step
+    if relative_damping > 0 or (needs_alpha and step is None):
+        # λ_max is measured where it is used: θ^J may be more curved than θ⁰. Two products suffice from there.
+        more = power_iterations if eigenvalue is None else 2
+        eigenvalue, eigenvector = largest_eigenvalue(curvature, theta, start=eigenvector, iterations=more)
+        curvature = _shifted(curvature, relative_damping * eigenvalue)
+        alpha = safe_step((1.0 + relative_damping) * eigenvalue) if step is None else step
+    if needs_alpha:
+        options["alpha"] = alpha
+    v = problem.validation_gradient(theta)
+    q = solve(curvature, v, **options)
+    gradient = problem.mixed(theta if mixed_at == "end" else start, q)
+
+    stationarity = None
+    if diagnose:
+        tiny = torch.finfo(v.dtype).tiny
+        stationarity = problem.train_gradient(theta).norm() / v.norm().clamp_min(tiny)
+    return Estimate(gradient, eigenvalue, eigenvector, eta, stationarity)
+
+
+def _shifted(matvec: Matvec, shift: Tensor) -> Matvec:
+    """``u ↦ Hu + shift · u``."""
+    return lambda u: matvec(u) + shift * u

@@ -1,0 +1,107 @@
+"""The whole network: the same problem with derivatives by ``torch.func``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from wrssl.hypergrad.forward import directional
+from wrssl.hypergrad.problem import Matvec
+from wrssl.hypergrad.shapes import check_weights
+
+Params = dict[str, Tensor]
+
+
+class NetworkProblem:
+    """θ = all parameters as one flat vector; the losses are functions of a dictionary of parameters.
+
+    ``L_T(θ, w) = labeled_loss + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``. The functions must be pure: no batch-norm buffer
+    is updated, no random number drawn anew, so that two calls with equal parameters agree. Usually they call
+    ``torch.func.functional_call(model, params, (x,))``.
+
+    Args:
+        params: name to tensor, for example ``dict(model.named_parameters())``; copied by ``start``.
+        labeled_loss: parameters to the mean labelled loss, a scalar.
+        unlabeled_losses: parameters to r, shape ``(B_u,)``.
+        validation_loss: parameters to L_V, a scalar.
+        w: weights, ``(B_u,)``.
+        coef: λ.
+        ridge: μ; it belongs to L_T.
+        damping: δ, added to the curvature only.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Tensor],
+        labeled_loss: Callable[[Params], Tensor],
+        unlabeled_losses: Callable[[Params], Tensor],
+        validation_loss: Callable[[Params], Tensor],
+        w: Tensor,
+        *,
+        coef: float = 1.0,
+        ridge: float = 0.0,
+        damping: float = 0.0,
+    ) -> None:
+        self.shapes = {name: value.shape for name, value in params.items()}
+        self.theta = torch.cat([value.detach().reshape(-1) for value in params.values()])
+        self.labeled, self.unlabeled, self.validation = labeled_loss, unlabeled_losses, validation_loss
+        self.w, self.coef, self.ridge, self.damping = check_weights(w, w.numel()), coef, ridge, damping
+
+    def params(self, theta: Tensor) -> Params:
+        """The flat vector as a dictionary of parameters."""
+        pieces: tuple[Tensor, ...] = torch.split_with_sizes(theta, [s.numel() for s in self.shapes.values()])
+        return {name: piece.view(shape) for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
+
+    def start(self) -> Tensor:
+        """θ⁰: a copy."""
+        return self.theta.clone()
+
+    def with_weights(self, w: Tensor) -> NetworkProblem:
+        """The same problem with other weights."""
+        other = copy.copy(self)
+        other.w = check_weights(w, self.w.numel())
+        return other
+
+    def at(self, theta: Tensor) -> NetworkProblem:
+        """The same problem that starts at another θ."""
+        other = copy.copy(self)
+        other.theta = theta.detach()
+        return other
+
+    def train_loss(self, theta: Tensor) -> Tensor:
+        """``labeled_loss + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``."""
+        params = self.params(theta)
+        r = self.unlabeled(params)
+        check_weights(self.w, r.numel())
+        loss = self.labeled(params) + self.coef * (self.w * r).mean()
+        return loss + 0.5 * self.ridge * theta.square().sum() if self.ridge else loss
+
+    def train_gradient(self, theta: Tensor) -> Tensor:
+        """∇L_T by one backward pass."""
+        gradient: Tensor = torch.func.grad(self.train_loss)(theta)
+        return gradient
+
+    def curvature(self, theta: Tensor) -> Matvec:
+        """``u ↦ d/dt ∇L_T(θ + t u) + δu``: forward over reverse, the exact Hessian; its graph dies with the product."""
+
+        def product(u: Tensor) -> Tensor:
+            return directional(self.train_gradient, theta, u) + self.damping * u
+
+        return product
+
+    def validation_loss(self, theta: Tensor) -> Tensor:
+        """L_V."""
+        return self.validation(self.params(theta))
+
+    def validation_gradient(self, theta: Tensor) -> Tensor:
+        """∇L_V by one backward pass."""
+        gradient: Tensor = torch.func.grad(self.validation_loss)(theta)
+        return gradient
+
+    def mixed(self, theta: Tensor, q: Tensor) -> Tensor:
+        """``−(λ/B_u) d/dt r_j(θ + t q)``: one forward-mode pass gives the derivatives of all examples."""
+        along = directional(lambda x: self.unlabeled(self.params(x)), theta, q)
+        return (-self.coef / max(1, self.w.numel())) * along

@@ -1,0 +1,44 @@
+"""How a weighting wants its hypergradient to be estimated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrssl.api import OptionError
+
+SCOPES = ("head", "network")
+
+
+@dataclass(frozen=True)
+class HypergradientOptions:
+    """The choices of Algorithm 2.
+
+    Attributes:
+        scope: ``"head"`` differentiates the last layer on cached features, ``"network"`` all parameters.
+        solver: ``"neumann"``, ``"cg"`` or ``"exact"``.
+        P: terms of the Neumann series beyond the identity, or iterations of CG.
+        J: look-ahead steps on a copy of the parameters.
+        alpha: step of the look-ahead and of the Neumann series; None takes 1/λmax of the curvature.
+        curvature: ``"gauss-newton"`` (positive semi-definite) or ``"exact"``; the network scope is always exact.
+        damping: δ in (H + δI)q = v, as a fraction of λmax.
+        mixed_at: ``"end"`` takes the mixed term at θ^J, ``"start"`` at θ^0 (the one-step gradient of Lemma 1).
+    """
+
+    scope: str = "head"
+    solver: str = "neumann"
+    P: int = 5
+    J: int = 3
+    alpha: float | None = None
+    curvature: str = "gauss-newton"
+    damping: float = 0.0
+    mixed_at: str = "end"
+
+    def __post_init__(self) -> None:
+        if self.scope not in SCOPES:
+            raise OptionError(f"scope must be one of {', '.join(SCOPES)}, not {self.scope!r}.")
+        if self.curvature not in ("gauss-newton", "exact"):
+            raise OptionError(f"curvature must be gauss-newton or exact, not {self.curvature!r}.")
+        if self.mixed_at not in ("end", "start"):
+            raise OptionError(f"mixed_at must be end or start, not {self.mixed_at!r}.")
+        if self.P < 0 or self.J < 0:
+            raise OptionError(f"J and P count steps and terms and cannot be negative (J={self.J}, P={self.P}).")

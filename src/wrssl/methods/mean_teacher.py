@@ -1,0 +1,72 @@
+"""Mean Teacher (Tarvainen & Valpola, 2017: "Mean teachers are better role models")."""
+
+from __future__ import annotations
+
+import copy
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from wrssl.api import Context, Method, Net, Pass, State, Views
+from wrssl.hypergrad.zspace import LOSSES
+from wrssl.methods.noise import noisy
+from wrssl.methods.registry import register_method
+
+
+@register_method("mt")
+class MeanTeacher(Method):
+    """The student agrees with an exponential average of itself.
+
+        r_j = (1/C) ‖p(x_j + n'; θ) − sg p(x_j + n''; θ')‖²
+        θ' ← a θ' + (1 − a) θ after each step t = 0, 1, …,   a = min(1 − 1/(t + 1), decay)
+
+    Parameters are averaged. The teacher's batch statistics move by its own passes; where the policy lets no pass of the
+    teacher move them (``frozen``, ``eval``), they are averaged like the parameters, since they would stay at their
+    initial values for ever. The student is what gets evaluated.
+    """
+
+    summary: ClassVar[str] = "the student agrees with its own moving average"
+    curvature = "mse"
+
+    def __init__(self, decay: float = 0.95, coef: float = 8.0, lr: float = 4e-4) -> None:
+        self.decay, self.coef, self.lr = decay, coef, lr
+        self.teacher: nn.Module | None = None
+
+    def setup(self, net: Net) -> None:
+        """The teacher starts as a copy of the student."""
+        self.teacher = copy.deepcopy(net.module).requires_grad_(False)
+
+    def views(self, net: Net, x: Tensor, context: Context) -> Views:
+        """The student's pass, then the teacher's on another noise."""
+        assert self.teacher is not None, "setup comes first"
+        inputs = noisy(x, context)
+        features = net.features(inputs, Pass.UNLABELED)
+        with torch.no_grad():
+            targets = net.twin(self.teacher).logits(noisy(x, context), Pass.TEACHER).softmax(1)
+        return Views(inputs, Pass.UNLABELED, features, targets)
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """r_j = (1/C) ‖p_j − t_j‖²."""
+        return LOSSES["mse"].value(logits, targets)
+
+    @torch.no_grad()
+    def after_step(self, net: Net, step: int) -> None:
+        """θ' ← a θ' + (1 − a) θ."""
+        assert self.teacher is not None, "setup comes first"
+        a = min(1 - 1 / (step + 1), self.decay)
+        pairs = list(zip(self.teacher.parameters(), net.module.parameters(), strict=True))
+        if not net.updates(Pass.TEACHER):
+            pairs += [(b, s) for b, s in zip(self.teacher.buffers(), net.module.buffers(), strict=True)]  # noqa: C416
+        for teacher, student in pairs:
+            if teacher.is_floating_point():
+                teacher.lerp_(student, 1 - a)
+
+    def state_dict(self) -> State:
+        """The teacher's parameters and buffers."""
+        return {} if self.teacher is None else dict(self.teacher.state_dict())
+
+    def load_state_dict(self, state: State) -> None:
+        """Inverse of ``state_dict``; ``setup`` comes first."""
+        assert self.teacher is not None, "setup comes first"
+        self.teacher.load_state_dict(state)

@@ -1,0 +1,65 @@
+"""A name for every method and weighting: one decorator line in its file, and users may add their own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from wrssl.api import OptionError
+
+T = TypeVar("T")
+Class = TypeVar("Class", bound=type)
+
+
+def option_names(cls: type) -> list[str]:
+    """The keyword options of a class, those that it hands on to its parents included."""
+    named: dict[str, None] = {}
+    for parent in cls.__mro__:
+        if "__init__" in parent.__dict__ and parent is not object:
+            parameters = list(inspect.signature(parent.__dict__["__init__"]).parameters.values())[1:]
+            named.update({p.name: None for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)})
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                break
+    return list(named)
+
+
+class Registry(Generic[T]):
+    """Names to classes, with errors that list what exists."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._classes: dict[str, type[T]] = {}
+
+    def register(self, name: str) -> Callable[[Class], Class]:
+        """Decorator: the class is available under ``name`` from now on."""
+
+        def keep(cls: Class) -> Class:
+            known = self._classes.get(name)
+            # The same class again (a reloaded module, a notebook cell run twice) is fine; another one is a mistake.
+            if known is not None and known.__qualname__ != cls.__qualname__:
+                raise OptionError(f"The {self.what} {name!r} exists already; register yours under another name.")
+            self._classes[name] = cls
+            return cls
+
+        return keep
+
+    def names(self) -> list[str]:
+        """All names, in the order of registration."""
+        return list(self._classes)
+
+    def get(self, name: str) -> type[T]:
+        """The class of that name."""
+        if name not in self._classes:
+            raise OptionError(f"There is no {self.what} {name!r}; choose one of {', '.join(self._classes)}.")
+        return self._classes[name]
+
+    def create(self, name: str, options: dict[str, Any] | None = None) -> T:
+        """An instance of the class of that name; an option it does not know is an error that lists those it knows."""
+        cls, options = self.get(name), options or {}
+        accepted = option_names(cls)
+        unknown = sorted(set(options) - set(accepted))
+        if unknown:
+            known = ", ".join(accepted) if accepted else "none"
+            raise OptionError(f"The {self.what} {name!r} has no option {unknown[0]!r}; its options are: {known}.")
+        return cls(**options)

@@ -1,0 +1,93 @@
+"""``wrssl.check_hypergradient``: is the hypergradient right on this model and this data?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from wrssl.api import Context, OptionError, Pass
+from wrssl.data import Scenario
+from wrssl.hypergrad.check import check_head, check_one_step
+from wrssl.hypergrad.comparison import CheckResult
+from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.methods import METHODS
+from wrssl.training.data import Batches, TrainingData
+from wrssl.training.hypergradient import LabeledBatch, head_problem, network_problem
+from wrssl.training.network import build_network
+from wrssl.training.randomness import stream
+
+
+def check_hypergradient(
+    model: str | nn.Module,
+    scenario: Scenario,
+    *,
+    method: str = "vat",
+    method_options: dict[str, Any] | None = None,
+    scope: str = "head",
+    solver: str = "exact",
+    curvature: str = "exact",
+    ridge: float = 1e-2,
+    eta: float = 0.1,
+    at: str = "solution",
+    batch_size: int = 100,
+    seed: int = 0,
+    bn: str = "batch",
+    head: str | None = None,
+    **options: Any,
+) -> CheckResult:
+    """Compare an estimate of dL_V/dw with finite differences, on a float64 copy of your model and one batch of data.
+
+    ``scope="head"`` re-trains the last layer (with ridge) for each changed weight, the strictest test there is.
+    ``scope="network"`` differentiates through one real training step of size ``eta`` (Lemma 1). The model is not
+    changed, and no random state is touched.
+
+    Args:
+        model: a name or your own module.
+        scenario: where the batch comes from; it needs a validation set.
+        method: the base method whose loss is weighted.
+        method_options: its options.
+        scope: ``"head"`` or ``"network"``.
+        solver: ``"exact"``, ``"cg"`` or ``"neumann"`` (head only).
+        curvature: ``"exact"`` or ``"gauss-newton"`` (head only).
+        ridge: of the re-trained head, so that it has one solution.
+        eta: the step of ``scope="network"``.
+        at: ``"solution"`` tests the estimator at the re-trained head, ``"start"`` where the head is now.
+        batch_size: examples of each kind.
+        seed: of batch, perturbations and initialisation.
+        bn: the batch-statistics policy.
+        head: the name of the last layer where tracing cannot find it.
+        options: of the estimator, such as ``terms=5, lookahead=3``.
+
+    Returns:
+        Cosine, relative error and both gradients; ``print`` it for a sentence.
+    """
+    if scenario.validation is None:
+        raise OptionError("check_hypergradient needs validation labels; give the scenario a validation set.")
+    choices = HypergradientOptions(scope=scope, curvature=curvature)
+    device = torch.device("cpu")
+    net = build_network(scenario, model, bn, head, seed, device)
+    net.parts.model.double()
+    base = METHODS.create(method, method_options)
+    if not base.uses_unlabeled:
+        raise OptionError(f"The method {method!r} ignores the pool, so there is no weight to differentiate.")
+    base.setup(net)
+    batch = Batches(TrainingData.of(scenario, seed, "halves"), batch_size, seed, device)(0, True)
+    if batch.validation is None:
+        raise OptionError("check_hypergradient needs at least two validation examples.")
+    context = Context(
+        0, 1, stream(seed, "augment"), stream(seed, "attack"), scenario.noise, scenario.vat_epsilon
+    )
+    weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=stream(seed, "check"), dtype=torch.float64)
+    net.weights = weights
+    views = base.views(net, batch.x_u.double(), context)
+    x_l, (x_v, y_v) = batch.x_l.double(), (batch.validation[0].double(), batch.validation[1])
+    with torch.no_grad():
+        labeled = LabeledBatch(x_l, net.features(x_l, Pass.LOOKAHEAD), batch.y_l)
+        validation = LabeledBatch(x_v, net.features(x_v, Pass.VALIDATION), y_v)
+    if scope == "head":
+        problem = head_problem(net, base, labeled, views, weights, validation, choices)
+        problem.ridge = ridge
+        return check_head(problem, solver, at=at, **options)
+    return check_one_step(network_problem(net, base, labeled, views, weights, validation), eta)

@@ -1,0 +1,85 @@
+"""What training may see of a scenario: no test set and no truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wrssl.data import Scenario, prepare
+from wrssl.training.order import Order
+from wrssl.training.randomness import stream_seed
+from wrssl.training.roles import Roles, assign_roles, fold_of
+from wrssl.training.step import Batch
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The parts of a scenario that the loop works on."""
+
+    labeled: tuple[Tensor, Tensor]
+    unlabeled: Tensor
+    roles: Roles
+    num_classes: int
+    noise: float
+    epsilon: float
+
+    @classmethod
+    def of(cls, scenario: Scenario, seed: int, budget: str) -> TrainingData:
+        """Take over what training may see, with the validation roles assigned."""
+        roles = assign_roles(scenario.validation, seed, budget)
+        return cls(
+            scenario.labeled,
+            scenario.unlabeled,
+            roles,
+            scenario.num_classes,
+            scenario.noise,
+            scenario.vat_epsilon,
+        )
+
+
+class Batches:
+    """The batch of every step, a function of the step alone.
+
+    Labelled and unlabelled order depend on the seed only, so that methods and weightings are compared on the same data
+    in the same order.
+    """
+
+    def __init__(self, data: TrainingData, batch_size: int, seed: int, device: torch.device) -> None:
+        self.data, self.seed, self.device = data, seed, device
+        self.labeled = Order(len(data.labeled[1]), batch_size, stream_seed(seed, "labelled order"))
+        self.unlabeled = Order(len(data.unlabeled), batch_size, stream_seed(seed, "unlabelled order"))
+        meta = data.roles.meta
+        self.meta = None if meta is None else Order(len(meta[1]), batch_size, stream_seed(seed, "meta order"))
+        self.folds = fold_of(data.labeled[1], seed)
+
+    def __call__(self, step: int, updates_weights: bool) -> Batch:
+        """The batch of this step, with a validation part where the weights will be updated."""
+        x, y = self.data.labeled
+        rows, index = self.labeled(step), self.unlabeled(step)
+        validation, held_out = None, None
+        if updates_weights and self.meta is not None:
+            assert self.data.roles.meta is not None
+            x_v, y_v = self.data.roles.meta
+            chosen = self.meta(step)
+            validation = (self._input(x_v, chosen), y_v[chosen].to(self.device))
+        elif updates_weights:
+            held_out = self._held_out(rows, step).to(self.device)
+        return Batch(
+            self._input(x, rows),
+            y[rows].to(self.device),
+            self._input(self.data.unlabeled, index),
+            index,
+            validation,
+            held_out,
+        )
+
+    def _input(self, x: Tensor, rows: Tensor) -> Tensor:
+        return prepare(x[rows]).to(self.device)
+
+    def _held_out(self, rows: Tensor, step: int) -> Tensor:
+        """Cross-fitting: the rows of the labelled batch that belong to a fold drawn for this step."""
+        folds = self.folds[rows]
+        present = folds.unique()
+        return folds == present[stream_seed(self.seed, "fold", step) % len(present)]

@@ -1,0 +1,177 @@
+"""The one loop: every method and every weighting goes through it."""
+
+from __future__ import annotations
+
+import math
+import statistics as stats
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wrssl.api import Context, DivergenceError, Method, Pass, Weighting
+from wrssl.evaluate.infer import accuracy_and_loss, logits_of
+from wrssl.training.callbacks import Callback
+from wrssl.training.data import Batches, TrainingData
+from wrssl.training.passes import PolicyNet
+from wrssl.training.randomness import is_stochastic, private_global, stream, stream_seed
+from wrssl.training.step import Outcome, TrainingStep
+
+LR_DROP = 0.2  # the learning rate is multiplied by this at half time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of a run.
+
+    Attributes:
+        steps: optimiser steps.
+        batch_size: of the labelled, the unlabelled and the validation batch, each.
+        lr: initial learning rate.
+        seed: of every stream of random numbers.
+        eval_every: steps between two looks at the select set.
+    """
+
+    steps: int
+    batch_size: int
+    lr: float
+    seed: int
+    eval_every: int
+
+
+@dataclass
+class Best:
+    """The checkpoint with the lowest validation error; equal errors are decided by the validation loss."""
+
+    step: int = 0
+    accuracy: float = -1.0
+    loss: float = math.inf
+    state: dict[str, Tensor] = field(default_factory=dict)
+
+    def offer(self, step: int, accuracy: float, loss: float, model: torch.nn.Module) -> None:
+        """Keep a copy of the model if it is better."""
+        if (accuracy, -loss) > (self.accuracy, -self.loss):
+            self.step, self.accuracy, self.loss = step, accuracy, loss
+            self.state = {k: v.detach().clone() for k, v in model.state_dict().items()}
+
+
+class Trainer:
+    """Trains one model.
+
+    Args:
+        data: what training may see.
+        net: the network under its batch-statistics policy.
+        method: the base method.
+        weighting: set up already.
+        plan: the numbers.
+        device: where the network lives.
+        callbacks: watchers.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        net: PolicyNet,
+        method: Method,
+        weighting: Weighting,
+        plan: Plan,
+        device: torch.device,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.data, self.net, self.method, self.weighting = data, net, method, weighting
+        self.plan, self.device, self.callbacks = plan, device, list(callbacks)
+        parameters = [p for p in net.module.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(parameters, lr=plan.lr)
+        self.perform = TrainingStep(net, method, weighting, self.optimizer)
+        self.batches = Batches(data, plan.batch_size, plan.seed, device)
+        self.best, self.history = Best(), list[dict[str, Any]]()
+        self.done = 0  # steps performed; above 0 in a resumed run
+        self.durations: list[float] = []
+        self._stochastic = is_stochastic(net.module)
+
+    def run(self) -> None:
+        """All steps that are still to do."""
+        for callback in self.callbacks:
+            callback.on_start(self.done, self.plan.steps)
+        try:
+            self._run()
+        finally:
+            for callback in self.callbacks:
+                callback.on_end()
+
+    def _run(self) -> None:
+        outcomes: list[Outcome] = []
+        for step in range(self.done, self.plan.steps):
+            start = time.perf_counter()
+            outcome = self.step(step)
+            self.durations.append(time.perf_counter() - start)
+            self.done = step + 1
+            outcomes.append(outcome)
+            for callback in self.callbacks:
+                callback.on_step(step, outcome)
+            if self.done % self.plan.eval_every == 0 or self.done == self.plan.steps:
+                self._evaluate(outcomes)
+                outcomes = []
+
+    def step(self, step: int) -> Outcome:
+        """One step, numbered from 0."""
+        seed, plan = self.plan.seed, self.plan
+        for group in self.optimizer.param_groups:
+            group["lr"] = plan.lr * (LR_DROP if step >= plan.steps / 2 else 1.0)
+        if self.method.uses_unlabeled:
+            self.weighting.begin_step(step)
+        updates = self.method.uses_unlabeled and self.weighting.estimator(step) is not None
+        context = Context(
+            step,
+            plan.steps,
+            stream(seed, "augment", step),
+            stream(seed, "attack", step),
+            self.data.noise,
+            self.data.epsilon,
+        )
+        self.net.parts.train()
+        with private_global(stream_seed(seed, "dropout", step), self._stochastic):
+            return self.perform(self.batches(step, updates), context)
+
+    def _evaluate(self, outcomes: list[Outcome]) -> None:
+        """Look at the select set, keep the best checkpoint, write a row of history."""
+        row: dict[str, Any] = {"step": self.done, "lr": self.optimizer.param_groups[0]["lr"]}
+        for name in ("loss", "labeled", "unlabeled", "mean_weight"):
+            row[name] = float(torch.stack([getattr(o, name) for o in outcomes]).double().mean())
+        if not math.isfinite(row["loss"]):
+            raise DivergenceError(
+                f"The loss is no longer a finite number after step {self.done}; lower lr, or check the scale of the data."
+            )
+        row["val_accuracy"] = row["val_loss"] = None
+        if self.data.roles.select is not None:
+            x, y = self.data.roles.select
+            logits = logits_of(self.net.module, x, self.device)
+            self.net.images[Pass.EVALUATION] += len(x)
+            row["val_accuracy"], row["val_loss"] = accuracy_and_loss(logits, y)
+            self.best.offer(self.done, row["val_accuracy"], row["val_loss"], self.net.module)
+        estimates = [o.estimate for o in outcomes if o.estimate is not None]
+        row["largest_eigenvalue"] = _mean([e.largest_eigenvalue for e in estimates])
+        row["stationarity"] = _mean([e.stationarity for e in estimates])
+        row["seconds"] = sum(self.durations)
+        self.history.append(row)
+        for callback in self.callbacks:
+            callback.on_evaluate(row)
+
+    def take_best(self) -> None:
+        """Put the best checkpoint into the model; without a select set the last one stays."""
+        if self.best.state:
+            self.net.module.load_state_dict(self.best.state)
+        else:
+            self.best.step = self.done
+
+    def seconds_per_step(self) -> float:
+        """The median, so that one slow step does not count."""
+        return stats.median(self.durations) if self.durations else math.nan
+
+
+def _mean(values: list[Tensor | None]) -> float | None:
+    present = [v for v in values if v is not None]
+    return float(torch.stack(present).double().mean()) if present else None

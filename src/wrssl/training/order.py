@@ -1,0 +1,64 @@
+"""The order in which a data set is visited: a pseudo-random permutation per epoch, computed instead of stored.
+
+Position n of the endless sequence belongs to epoch e = n // N; its member is π_e(n mod N). π_e is a Feistel network
+over the smallest even number of bits that holds N, with values ≥ N walked on until they fall below (cycle walking
+keeps it a bijection). So every epoch visits every member once, a step costs O(batch) time and memory whatever N is,
+and any step can be resumed from its number alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+ROUNDS = 6
+BLOCK = 64  # batches that are computed at once, to spread numpy's overhead per call
+_MULTIPLY = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """A bijective 64-bit hash (the finaliser of SplitMix64)."""
+    x = (x ^ (x >> np.uint64(30))) * _MULTIPLY[0]
+    x = (x ^ (x >> np.uint64(27))) * _MULTIPLY[1]
+    return x ^ (x >> np.uint64(31))
+
+
+def permute(position: np.ndarray, epoch: np.ndarray, size: int, key: int) -> np.ndarray:
+    """π_epoch(position) for arrays of positions in [0, size)."""
+    half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+    mask = (np.uint64(1) << half) - np.uint64(1)
+    value, keys = position.astype(np.uint64), _mix(epoch.astype(np.uint64) + np.uint64(key))
+    waiting = np.ones(len(value), dtype=bool)
+    while waiting.any():
+        left, right, k = value[waiting] >> half, value[waiting] & mask, keys[waiting]
+        for number in range(ROUNDS):
+            left, right = right, left ^ (_mix(right + k + np.uint64(number << 40)) & mask)
+        value[waiting] = (left << half) | right
+        waiting = value >= size
+    return value.astype(np.int64)
+
+
+class Order:
+    """The endless sequence of batches over ``size`` members.
+
+    Args:
+        size: N.
+        batch: members per batch; a batch may reach into the next epoch.
+        key: which sequence; equal keys give equal sequences.
+    """
+
+    def __init__(self, size: int, batch: int, key: int) -> None:
+        self.size, self.batch, self.key = size, min(batch, size), key
+        self._block = -1
+        self._members = torch.zeros(0, dtype=torch.int64)
+
+    def __call__(self, step: int) -> Tensor:
+        """The members of batch ``step``, int64, shape (B,)."""
+        block, offset = divmod(step, BLOCK)
+        if block != self._block:
+            count = BLOCK * self.batch
+            n = np.arange(block * count, (block + 1) * count, dtype=np.int64)
+            self._members = torch.from_numpy(permute(n % self.size, n // self.size, self.size, self.key))
+            self._block = block
+        return self._members[offset * self.batch : (offset + 1) * self.batch]

@@ -1,0 +1,69 @@
+"""Backbone passes under a batch-statistics policy: what methods see of the network."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from torch import Tensor, nn
+
+from wrssl.api import Pass
+from wrssl.models.split import Split
+from wrssl.norm import policy_table, statistics, weighted_layers
+
+TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
+
+
+class PolicyNet:
+    """Runs each kind of pass with the statistics that the policy prescribes for it, and counts the images.
+
+    Args:
+        parts: the model, split into backbone and head.
+        policy: ``batch``, ``frozen``, ``eval`` or ``weighted``.
+    """
+
+    def __init__(self, parts: Split, policy: str) -> None:
+        self.parts, self.policy, self.table = parts, policy, policy_table(policy)
+        self.layers = weighted_layers(parts.model)
+        self.weights: Tensor | None = None  # of the current unlabelled batch; set before its passes
+        self.images: Counter[Pass] = Counter()
+        self._twins: dict[int, PolicyNet] = {}
+
+    @property
+    def head(self) -> nn.Linear:
+        """The last layer."""
+        return self.parts.head
+
+    @property
+    def module(self) -> nn.Module:
+        """The whole model."""
+        return self.parts.model
+
+    def features(self, x: Tensor, kind: Pass) -> Tensor:
+        """The input of the last layer, shape (B, d)."""
+        self.images[kind] += len(x)
+        source, updates = self.table[kind]
+        with statistics(self.layers, source, updates, self.weights):
+            features: Tensor = self.parts.backbone(x)
+        return features
+
+    def logits(self, x: Tensor, kind: Pass) -> Tensor:
+        """``head(features(x, kind))``."""
+        logits: Tensor = self.head(self.features(x, kind))
+        return logits
+
+    def updates(self, kind: Pass) -> bool:
+        """Whether a pass of this kind moves the running statistics."""
+        return self.table[kind][1]
+
+    def twin(self, module: nn.Module) -> PolicyNet:
+        """The same policy, weights and counters over another copy of the model."""
+        twin = self._twins.get(id(module))
+        if twin is None or twin.module is not module:
+            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy)
+            twin.images = self.images
+        twin.weights = self.weights
+        return twin
+
+    def images_forwarded(self) -> int:
+        """Images of the passes that training itself needs; equal for every weighting."""
+        return sum(self.images[kind] for kind in TRAINING_PASSES)

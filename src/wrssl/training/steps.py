@@ -1,0 +1,50 @@
+"""How many steps to train."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable
+
+from wrssl.api import OptionError
+from wrssl.data import Scenario
+from wrssl.training.loop import Trainer
+
+NAMED = 2_000  # the paper's budget on MNIST
+SECONDS = 120.0  # the longest training that "auto" plans on own data
+VISITS = 20  # of each pool member
+FEWEST = 200
+TRIAL = 6
+
+
+def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[int], Trainer]) -> int:
+    """The number itself, or for ``"auto"`` 2,000 (named scenarios) or what fits size of the pool and two minutes.
+
+    On own data: 20 visits of each pool member, between 200 and 2,000 steps, cut to two minutes by the median time of
+    a few trial steps on a copy; the model and the weights stay untouched.
+    """
+    if isinstance(steps, int) and not isinstance(steps, bool):
+        if steps < 1:
+            raise OptionError(f"steps must be at least 1, but it is {steps}.")
+        return steps
+    if steps != "auto":
+        raise OptionError(f"steps must be a whole number or 'auto', not {steps!r}.")
+    if getattr(scenario, "recipe", None):
+        return NAMED
+    trial = make_trainer(TRIAL)
+    wanted = VISITS * len(scenario.unlabeled) // trial.plan.batch_size
+    wanted = max(FEWEST, min(NAMED, wanted))
+    state = copy.deepcopy(trial.net.module.state_dict())
+    method, weighting = copy.deepcopy(trial.method.state_dict()), copy.deepcopy(trial.weighting.state_dict())
+    times = []
+    for step in range(TRIAL):
+        start = time.perf_counter()
+        trial.step(step)
+        times.append(time.perf_counter() - start)
+    trial.net.module.load_state_dict(state)
+    trial.method.load_state_dict(method)
+    if weighting:
+        trial.weighting.load_state_dict(weighting)
+    trial.net.images.clear()
+    return max(10, min(wanted, int(SECONDS / statistics.median(times))))

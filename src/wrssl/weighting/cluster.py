@@ -1,0 +1,106 @@
+"""WR-SSL with weights shared over clusters (the paper's CRW)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wrssl.api import DataError, OptionError, Pool, State
+from wrssl.hypergrad.clusters import segment_mean, segment_sum
+from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.weighting.bilevel import BilevelWeighting
+from wrssl.weighting.kmeans import kmeans
+from wrssl.weighting.registry import register_weighting
+
+EMBEDDINGS = ("pca", "raw", "features")
+
+
+@register_weighting("wr-cluster")
+class ClusterWeighting(BilevelWeighting):
+    """Algorithm 2 with w_j = w_k(j) for the K clusters of a k-means over the pool.
+
+    The chain rule gives g_k = Σ_{j in k} g_j; the step uses the mean over the members of the batch instead, so that it
+    depends neither on K nor on the share of a cluster (``compat="paper"`` uses the sum).
+
+    Args:
+        K: number of clusters.
+        embedding: what is clustered: ``"pca"`` (50 components of the raw values), ``"raw"``, ``"features"`` (of the
+            network itself, taken at step ``warmup``; all weights are 1 until then), or an array with one row per
+            member, for example from a pre-trained network.
+        warmup: the step at which ``"features"`` are taken.
+        options: those of ``BilevelWeighting``.
+    """
+
+    summary: ClassVar[str] = "the paper's WR-SSL with weights shared over k-means clusters"
+
+    def __init__(self, K: int = 20, embedding: Any = "pca", warmup: int = 200, **options: Any) -> None:
+        super().__init__(**options)
+        if K < 1:
+            raise OptionError(f"K counts clusters and must be at least 1, not {K}.")
+        if isinstance(embedding, str) and embedding not in EMBEDDINGS:
+            raise OptionError(f"embedding must be one of {', '.join(EMBEDDINGS)} or an array, not {embedding!r}.")
+        self.K, self.embedding, self.warmup = K, embedding, warmup
+        self.cluster_of = torch.zeros(0, dtype=torch.int32)
+
+    @property
+    def _late(self) -> bool:
+        return isinstance(self.embedding, str) and self.embedding == "features" and self.warmup > 0
+
+    def setup(self, pool: Pool) -> None:
+        """Cluster the pool, unless the features are still to be learned."""
+        self.pool = pool
+        self.table = torch.ones(min(self.K, pool.size))
+        self.cluster_of = torch.zeros(pool.size, dtype=torch.int32)
+        if not self._late:
+            self._cluster()
+
+    def begin_step(self, step: int) -> None:
+        """Cluster the network's own features when they have been learned."""
+        if self._late and step == self.warmup:
+            self._cluster()
+
+    def _cluster(self) -> None:
+        if isinstance(self.embedding, str):
+            rows = self.pool.embed(self.embedding)
+        else:
+            rows = torch.as_tensor(np.asarray(self.embedding), dtype=torch.float32).flatten(1)
+        if len(rows) != self.pool.size:
+            raise DataError(
+                f"The embedding has {len(rows)} rows but the pool has {self.pool.size} members; "
+                "give one row per member, in pool order."
+            )
+        if not bool(torch.isfinite(rows).all()):
+            raise DataError("The embedding contains NaN or infinite values; remove them before clustering.")
+        self.cluster_of = kmeans(rows, len(self.table), self.pool.seed)
+
+    def estimator(self, step: int) -> HypergradientOptions | None:
+        """None before the clusters are there."""
+        return None if self._late and step < self.warmup else super().estimator(step)
+
+    def entries(self, index: Tensor) -> Tensor:
+        """The cluster of each member."""
+        return self.cluster_of[index].long()
+
+    def gradient_of_rows(self, index: Tensor, hypergradient: Tensor) -> tuple[Tensor, Tensor]:
+        """The clusters that occur in the batch, with the mean (or, as in the paper, the sum) of their gradients."""
+        cluster = self.entries(index)
+        rows = cluster.unique()
+        if self.descent.plain:
+            return rows, segment_sum(hypergradient, cluster, len(self.table))[rows]
+        return rows, segment_mean(hypergradient, cluster, len(self.table))[0][rows]
+
+    def clusters(self) -> Tensor | None:
+        """The cluster of each member."""
+        return self.cluster_of
+
+    def state_dict(self) -> State:
+        """The table, its running average and the clusters."""
+        return {**super().state_dict(), "cluster_of": self.cluster_of}
+
+    def load_state_dict(self, state: State) -> None:
+        """Inverse of ``state_dict``."""
+        super().load_state_dict(state)
+        self.cluster_of = state["cluster_of"].clone()

@@ -1,0 +1,87 @@
+"""The check itself: it tells right from roughly right from wrong, in words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from wrssl.api import DivergenceError, OptionError
+from wrssl.hypergrad import HeadProblem, check_head, check_one_step, compare, exact, stationary_point
+from wrssl.hypergrad.forward import directional
+
+
+@pytest.mark.parametrize("loss", ["ce", "mse", "kl"])
+def test_the_exact_estimate_passes(head, loss):
+    result = check_head(head(zloss=loss), indices=[0, 5, 29])
+    assert result.passed
+    assert result.relative_error < 1e-6
+    assert result.cosine == pytest.approx(1.0)
+    assert result.stationarity < 1e-10
+    assert len(result.finite_difference) == 3
+    assert "right" in result.verdict
+    assert "relative error" in str(result)
+    assert "stationarity" in str(result)
+
+
+def test_a_float32_head_is_checked_in_float64(head_arguments):
+    single = (x.float() if x.is_floating_point() else x for x in head_arguments())
+    assert check_head(HeadProblem(*single, ridge=0.1)).passed
+
+
+def test_a_damped_gauss_newton_estimate_is_measured_against_the_same_truth(head):
+    right, rough = check_head(head(zloss="kl")), check_head(head(zloss="kl", curvature="gauss-newton", damping=0.5))
+    torch.testing.assert_close(right.finite_difference, rough.finite_difference)
+    assert rough.relative_error > 0.01
+    assert not rough.passed
+
+
+def test_the_estimators_of_training_are_roughly_right(head):
+    result = check_head(head(), "neumann", at="start", lookahead=3, terms=5)
+    assert not result.passed
+    assert 0.5 < result.cosine < 1.0
+    assert result.stationarity > 1e-3
+    assert result.largest_eigenvalue > 0
+    assert "largest curvature" in str(result)
+
+
+def test_a_wrong_sign_is_called_wrong(head):
+    result = check_head(head(), lambda matvec, b: -exact(matvec, b))
+    assert result.cosine == pytest.approx(-1.0)
+    assert "wrong way" in result.verdict
+
+
+def test_verdicts():
+    truth = torch.tensor([1.0, 0.0])
+    assert "size is off" in compare(3.0 * truth, truth).verdict
+    assert "roughly right" in compare(torch.tensor([1.0, 1.0]), truth).verdict
+    assert compare(truth, truth).passed
+
+
+def test_one_step_check_works_for_heads_too(head):
+    result = check_one_step(head(), 1.0, indices=[1, 2, 3])
+    assert result.relative_error < 1e-6
+    assert result.passed
+
+
+def test_one_step_check_in_float32(head_arguments):
+    single = (x.float() if x.is_floating_point() else x for x in head_arguments())
+    assert check_one_step(HeadProblem(*single, ridge=0.1), 1.0, epsilon=0.3, tolerance=2e-2).passed
+
+
+def test_options_that_do_not_go_together(head):
+    with pytest.raises(OptionError, match="ridge"):
+        check_head(head(ridge=0.0))
+    with pytest.raises(OptionError, match="solution"):
+        check_head(head(), at="end")
+
+
+def test_a_problem_without_a_minimum_ends_with_a_sentence(head):
+    with pytest.raises(DivergenceError, match="larger ridge"):
+        stationary_point(head(zloss="entropy", coef=50.0, ridge=1e-9), iterations=3)
+    with pytest.raises(DivergenceError, match="stuck"):
+        stationary_point(head(), tolerance=0.0)
+
+
+def test_forward_mode():
+    x, u = torch.tensor([1.0, 2.0]), torch.tensor([1.0, -1.0])
+    assert directional(torch.square, x, u).tolist() == [2.0, -4.0]
