@@ -72,9 +72,8 @@ def summary(rows: list[dict[str, str]]) -> str:
         error = statistics.stdev(test) / len(test) ** 0.5 if len(test) > 1 else float("nan")
         drop = [100 * (float(r["last_val_accuracy"]) - float(r["val_accuracy"])) for r in mine]
         step = statistics.median(float(r["seconds_per_step"]) for r in mine)
-        lines.append(
-            f"| {cell} | {len(mine)} | {statistics.mean(test):.2f} ± {error:.2f} | {min(drop):.2f} at worst | {step:.3f} |"
-        )
+        shown = f"{statistics.mean(test):.2f} ± {error:.2f} | {min(drop):.2f} at worst | {step:.3f}"
+        lines.append(f"| {cell} | {len(mine)} | {shown} |")
     return "\n".join(lines)
 
 

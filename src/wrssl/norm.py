@@ -108,7 +108,7 @@ def weighted_moments(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def effective_values(w: Tensor, positions: int) -> Tensor:
-    """n = S (Σ w)² / Σ w², the effective number of values behind the weighted statistics."""
+    """N = S (Σ w)² / Σ w², the effective number of values behind the weighted statistics."""
     return positions * w.sum().square() / w.square().sum().clamp_min(torch.finfo(w.dtype).tiny)
 
 
@@ -139,6 +139,9 @@ class _Weighted(_BatchNorm):
     def _plain(self, input: Tensor) -> Tensor:
         return super().forward(input)
 
+    def _check_input_dim(self, input: Tensor) -> None:
+        super()._check_input_dim(input)  # type: ignore[no-untyped-call]
+
     def _weighted(self, input: Tensor, w: Tensor, updates: bool) -> Tensor:
         if w.shape[0] != input.shape[0]:
             raise DataError(
@@ -164,15 +167,17 @@ class _Weighted(_BatchNorm):
         variance = torch.where(usable, variance, self._fallback(self.running_var, x, 1))
         shape = (1, -1) + (1,) * (x.dim() - 2)
         y = (x - mean.view(shape)) * torch.rsqrt(variance + self.eps).view(shape)
-        if self.affine:
-            y = y * self.weight.view(shape) + self.bias.view(shape)
+        if self.weight is not None:
+            y = y * self.weight.view(shape)
+        if self.bias is not None:
+            y = y + self.bias.view(shape)
         return y.to(input.dtype)
 
     def _fallback(self, running: Tensor | None, x: Tensor, moment: int) -> Tensor:
         """The running statistic before this batch, or the unweighted one where the layer tracks none."""
         if running is not None:
             return running.detach().clone().to(x.dtype)
-        return weighted_moments(x, torch.ones_like(x[:, 0].flatten(1)[:, 0]))[moment]
+        return weighted_moments(x, x.new_ones(len(x)))[moment]
 
     def _update_running(self, mean: Tensor, variance: Tensor, n: Tensor, usable: Tensor) -> None:
         assert self.running_mean is not None
@@ -180,8 +185,9 @@ class _Weighted(_BatchNorm):
         assert self.num_batches_tracked is not None
         with torch.no_grad():
             self.num_batches_tracked.add_(usable.to(self.num_batches_tracked.dtype))
-            cumulative = 1 / self.num_batches_tracked.clamp_min(1)  # momentum=None: the average over all batches
-            factor = usable * (cumulative if self.momentum is None else self.momentum)
+            factor = usable.to(mean.dtype)
+            # momentum=None: the average over all batches
+            factor = factor / self.num_batches_tracked.clamp_min(1) if self.momentum is None else factor * self.momentum
             unbiased = variance * n / (n - 1).clamp_min(1e-12)
             # .data: torch's kernel saves these buffers for the backward of the labelled pass although it does not read
             # them there; an ordinary in-place change between the two would raise a version error.
@@ -242,7 +248,7 @@ def convert_batchnorm(module: Module, back: bool = False) -> Module:
         if isinstance(layer, _LazyNormBase) and layer.has_uninitialized_params():
             raise ModelError("The model has lazy batch-norm layers; run one batch through it before converting it.")
         if type(layer) in classes:
-            layer.__class__ = classes[type(layer)]  # type: ignore[index,assignment]
+            layer.__class__ = classes[type(layer)]  # type: ignore[index]
         elif not back and isinstance(layer, _BatchNorm) and not isinstance(layer, _Weighted):
             warnings.warn(
                 f"{type(layer).__name__} has its own forward and stays unweighted; derive it from WeightedBatchNorm2d.",
@@ -291,7 +297,9 @@ def sample_weights(module: nn.Module, w: Tensor, *, differentiable: bool = False
     if not layers and any(isinstance(layer, _BatchNorm) for layer in module.modules()):
         raise ModelError("The batch-norm layers of this model ignore weights; call convert_batchnorm(model) first.")
     if w.dim() != 1:
-        raise DataError(f"Weights must have shape (B,), not {tuple(w.shape)}; flatten them if you mean one per example.")
+        raise DataError(
+            f"Weights must have shape (B,), not {tuple(w.shape)}; flatten them if you mean one per example."
+        )
     if not bool(torch.isfinite(w).all() & (w >= 0).all()):
         raise DataError("Weights must be finite and not negative; clamp them to [0, 1] first.")
     with statistics(layers, Source.WEIGHTED, True, w if differentiable else w.detach()):

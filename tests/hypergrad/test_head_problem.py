@@ -142,9 +142,10 @@ def test_model_is_bit_identical_after_the_look_ahead(head_arguments):
 
 def test_without_a_bias_theta_is_a_copy_too(head_arguments):
     W, _, *rest = head_arguments()
-    problem = HeadProblem(W, None, *rest)
+    before, problem = W.clone(), HeadProblem(W, None, *rest)
     problem.start().zero_()
-    assert torch.equal(problem.theta, W)
+    assert torch.equal(problem.start(), before)
+    assert torch.equal(W, before)
     assert problem.start().shape == W.shape
 
 

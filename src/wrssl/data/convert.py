@@ -56,7 +56,8 @@ def read_dataset(data: Dataset[Any], part: str) -> tuple[Tensor, list[Any] | Non
     seconds: list[Any] = []
     for index in range(size):
         item = data[index]
-        pair = isinstance(item, (tuple, list))
+        # A list of plain numbers is a row; any other list or tuple is (x, …).
+        pair = isinstance(item, (tuple, list)) and not isinstance(next(iter(item), None), (int, float))
         value = _item(item[0] if pair else item, part)
         if rows is None:
             rows = torch.empty((size, *value.shape), dtype=value.dtype)

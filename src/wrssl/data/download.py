@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from wrssl.api import DataError
 from wrssl.data.addresses import Address
+from wrssl.data.progress import progress_bar
 
 _PIECE = 1 << 18
 _TIMEOUT = 30.0
@@ -119,10 +118,10 @@ def _transfer(url: str, part: Path, size: int | None, progress: bool | None) -> 
             raise DataError(f"{url} sent another range than asked for; remove {part} and try again.")
         done = have if goes_on else 0
         length = response.headers.get("Content-Length")
-        total = size if length is None else done + int(length)
+        total = done + int(length) if length is not None and length.isdigit() else size
         if size is not None and total != size:
             raise DataError(f"{url} has {total} bytes and should have {size}; put a good copy there by hand.")
-        with part.open("ab" if goes_on else "wb") as file, _bar(part.stem, done, total, progress) as advance:
+        with part.open("ab" if goes_on else "wb") as file, progress_bar(part.stem, done, total, progress) as advance:
             _copy(response, file, advance, None if total is None else total - done)
             arrived = file.tell()  # in append mode, counted from the beginning of the file
         if total is not None and arrived > total:
@@ -143,17 +142,3 @@ def _copy(
         target.write(piece)
         copied += len(piece)
         advance(len(piece))
-
-
-@contextmanager
-def _bar(name: str, done: int, total: int | None, progress: bool | None) -> Iterator[Callable[[int], None]]:
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda count: None
-        return
-    from rich.console import Console  # only where a bar is shown
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        task = bars.add_task(name, total=total, completed=done)
-        yield lambda count: bars.advance(task, count)

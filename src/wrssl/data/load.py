@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
+import numpy as np
+
 from wrssl.api import DataError, OptionError
 from wrssl.data.folder import data_folder
-from wrssl.data.mixing import mix
+from wrssl.data.mixing import check_options, mix
 from wrssl.data.parts import Parts, Request
 from wrssl.data.scenario import Scenario
 from wrssl.data.streams import check_seed
@@ -69,8 +71,9 @@ def load_scenario(
     if kind not in _KINDS[name]:
         raise OptionError(f"{name} has no foreign rows {ood!r}; choose ood from {', '.join(_KINDS[name])}.")
     for option, value in (("labels_per_class", labels_per_class), ("validation_size", validation_size)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
             raise OptionError(f"{option} must be a whole number, not {value!r}.")
+    check_options(ratio, mode)
     seed = check_seed(seed)
     request = Request(kind, seed, data_folder(data_dir), download, labels_per_class, validation_size)
     # Imported when asked for: `import wrssl` stays quick, and one source's needs are not everyone's.
@@ -97,8 +100,8 @@ def load_scenario(
         "ratio": float(ratio),
         "mode": mode,
         "seed": seed,
-        "clean": clean,
-        "labels_per_class": labels_per_class,
-        "validation_size": validation_size,
+        "clean": bool(clean),
+        "labels_per_class": None if labels_per_class is None else int(labels_per_class),
+        "validation_size": None if validation_size is None else int(validation_size),
     }
     return scenario

@@ -35,6 +35,16 @@ def capacity(foreign: Sequence[Foreign]) -> int | None:
     return min(limits) if limits else None
 
 
+def check_options(ratio: float, mode: str) -> None:
+    """Whether ratio and mode make sense, before any file is read."""
+    if mode not in MODES:
+        raise OptionError(f'mode must be "replace" or "add", not {mode!r}.')
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float, np.floating)) or not 0 <= ratio <= 1:
+        raise OptionError(f"ratio is the share of foreign rows in the pool; give a number from 0 to 1, not {ratio!r}.")
+    if mode == "add" and ratio == 1:
+        raise OptionError('ratio 1 has no ID rows, but mode "add" keeps them; use mode "replace" or a smaller ratio.')
+
+
 def counts(available_id: int, available_ood: int | None, ratio: float, mode: str) -> tuple[int, int]:
     """Numbers of ID and OOD rows in the pool (the rules above).
 
@@ -47,16 +57,11 @@ def counts(available_id: int, available_ood: int | None, ratio: float, mode: str
     Returns:
         ``(n_id, n_ood)``.
     """
-    if mode not in MODES:
-        raise OptionError(f'mode must be "replace" or "add", not {mode!r}.')
-    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
-        raise OptionError(f"ratio is the share of foreign rows in the pool; give a number from 0 to 1, not {ratio!r}.")
+    check_options(ratio, mode)
     size = available_id if available_ood is None else min(available_id, available_ood)
     if mode == "replace":
         n_ood = round(ratio * size)
         return size - n_ood, n_ood
-    if ratio == 1:
-        raise OptionError('ratio 1 has no ID rows, but mode "add" keeps them; use mode "replace" or a smaller ratio.')
     n_id = size - round(0.75 * size)
     n_ood = round(n_id * ratio / (1 - ratio))
     if available_ood is not None and n_ood > available_ood:

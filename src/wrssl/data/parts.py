@@ -19,7 +19,7 @@ class Request:
     """What the user asked a source for.
 
     Attributes:
-        ood: the kind of foreign rows, one of the source's ``KINDS``.
+        ood: the kind of foreign rows, one of those listed in ``data/load.py``.
         seed: of all random choices.
         data_dir: the folder that holds the files.
         download: fetch missing files.

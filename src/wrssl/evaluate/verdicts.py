@@ -32,7 +32,7 @@ FALSE_DROP_RATE = 0.05
 
 
 def energy(logits: Tensor) -> Tensor:
-    """s = −log Σ_c exp z_c: high where no class is recognised."""
+    """S = −log Σ_c exp z_c: high where no class is recognised."""
     return -logits.logsumexp(1)
 
 
@@ -84,9 +84,7 @@ def verdict_table(
             "ood_score": 1 - p,
             "is_ood": pd.array([None] * size, dtype="Int8") if is_ood is None else is_ood.numpy().astype(np.int8),
             "verdict": verdict_of(p, weight, rate),
-            "cluster": pd.array([None] * size, dtype="Int32")
-            if cluster is None
-            else cluster.to(torch.int32).numpy(),
+            "cluster": pd.array([None] * size, dtype="Int32") if cluster is None else cluster.to(torch.int32).numpy(),
             "pseudo_label": np.asarray(classes)[label.numpy()],
             "confidence": confidence.double().numpy(),
         }

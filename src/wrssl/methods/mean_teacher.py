@@ -55,10 +55,11 @@ class MeanTeacher(Method):
         """θ' ← a θ' + (1 − a) θ."""
         assert self.teacher is not None, "setup comes first"
         a = min(1 - 1 / (step + 1), self.decay)
-        pairs = list(zip(self.teacher.parameters(), net.module.parameters(), strict=True))
+        theirs: list[Tensor] = list(self.teacher.parameters())
+        mine: list[Tensor] = list(net.module.parameters())
         if not net.updates(Pass.TEACHER):
-            pairs += [(b, s) for b, s in zip(self.teacher.buffers(), net.module.buffers(), strict=True)]  # noqa: C416
-        for teacher, student in pairs:
+            theirs, mine = [*theirs, *self.teacher.buffers()], [*mine, *net.module.buffers()]
+        for teacher, student in zip(theirs, mine, strict=True):
             if teacher.is_floating_point():
                 teacher.lerp_(student, 1 - a)
 

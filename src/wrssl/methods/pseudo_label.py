@@ -26,8 +26,8 @@ class PseudoLabel(Method):
     Args:
         threshold: τ.
         compat: ``"hard"`` is the formula above. ``"oliver"`` (realistic-ssl-evaluation) takes the softmax of ten times
-            the one-hot vector as target and the divergence KL(t_j ‖ p_j), nearly the same. ``"wrssl"`` (the paper's published code) uses ten times the
-            one-hot vector itself, a tenfold loss, and p itself below the threshold.
+            the one-hot vector as target and the divergence KL(t_j ‖ p_j), nearly the same. ``"wrssl"`` (the paper's
+            published code) uses ten times the one-hot vector itself, a tenfold loss, and p itself below the threshold.
     """
 
     summary: ClassVar[str] = "the confident prediction is the label"

@@ -40,9 +40,9 @@ class _Block(nn.Module):
         h = F.leaky_relu(self.bn1(x), SLOPE)
         if self.shared_activation:
             x = h
-        h = self.conv2(F.leaky_relu(self.bn2(self.conv1(h)), SLOPE))
+        branch: Tensor = self.conv2(F.leaky_relu(self.bn2(self.conv1(h)), SLOPE))
         skip: Tensor = x if self.shortcut is None else self.shortcut(x)
-        return skip + h
+        return skip + branch
 
 
 class WideResNet(nn.Module):

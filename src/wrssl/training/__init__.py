@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrssl.training.callbacks import Callback
 from wrssl.training.check import check_hypergradient
-from wrssl.training.fit import fit
+from wrssl.training.fitting import fit
 from wrssl.training.result import Result, load
 
 __all__ = ["Callback", "Result", "check_hypergradient", "fit", "load"]

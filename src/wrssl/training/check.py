@@ -76,9 +76,7 @@ def check_hypergradient(
     batch = Batches(TrainingData.of(scenario, seed, "halves"), batch_size, seed, device)(0, True)
     if batch.validation is None:
         raise OptionError("check_hypergradient needs at least two validation examples.")
-    context = Context(
-        0, 1, stream(seed, "augment"), stream(seed, "attack"), scenario.noise, scenario.vat_epsilon
-    )
+    context = Context(0, 1, stream(seed, "augment"), stream(seed, "attack"), scenario.noise, scenario.vat_epsilon)
     weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=stream(seed, "check"), dtype=torch.float64)
     net.weights = weights
     views = base.views(net, batch.x_u.double(), context)

@@ -81,5 +81,5 @@ class Batches:
     def _held_out(self, rows: Tensor, step: int) -> Tensor:
         """Cross-fitting: the rows of the labelled batch that belong to a fold drawn for this step."""
         folds = self.folds[rows]
-        present = folds.unique()
-        return folds == present[stream_seed(self.seed, "fold", step) % len(present)]
+        present: list[int] = folds.unique().tolist()
+        return folds.eq(present[stream_seed(self.seed, "fold", step) % len(present)])

@@ -19,12 +19,12 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
     os.replace(temporary, path)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON has no NaN and no infinity: both become null."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, (str, int, float, bool)) or value is None:
@@ -34,7 +34,7 @@ def _plain(value: Any) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     """A readable JSON file, keys in the order given."""
-    text = json.dumps(_plain(value), indent=2, allow_nan=False) + "\n"
+    text = json.dumps(plain(value), indent=2, allow_nan=False) + "\n"
     write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 

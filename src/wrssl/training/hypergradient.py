@@ -117,7 +117,7 @@ class HypergradientEstimator:
                 size, self.eigenvector = largest_eigenvalue(
                     problem.curvature(theta), theta, start=self.eigenvector, iterations=warm
                 )
-            problem.damping = options.damping * size
+            problem.damping = float(options.damping * size)
         estimate = implicit_hypergradient(
             problem,
             options.solver,

@@ -143,7 +143,7 @@ class Trainer:
             row[name] = float(torch.stack([getattr(o, name) for o in outcomes]).double().mean())
         if not math.isfinite(row["loss"]):
             raise DivergenceError(
-                f"The loss is no longer a finite number after step {self.done}; lower lr, or check the scale of the data."
+                f"The loss is not finite any more after step {self.done}; lower lr, or check the scale of the data."
             )
         row["val_accuracy"] = row["val_loss"] = None
         if self.data.roles.select is not None:

@@ -21,7 +21,8 @@ def _mix(x: np.ndarray) -> np.ndarray:
     """A bijective 64-bit hash (the finaliser of SplitMix64)."""
     x = (x ^ (x >> np.uint64(30))) * _MULTIPLY[0]
     x = (x ^ (x >> np.uint64(27))) * _MULTIPLY[1]
-    return x ^ (x >> np.uint64(31))
+    mixed: np.ndarray = x ^ (x >> np.uint64(31))
+    return mixed
 
 
 def permute(position: np.ndarray, epoch: np.ndarray, size: int, key: int) -> np.ndarray:

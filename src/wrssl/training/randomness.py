@@ -39,5 +39,5 @@ def private_global(seed: int, active: bool) -> Iterator[None]:
         yield
         return
     with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         yield

@@ -31,6 +31,8 @@ CONFIG, METRICS, HISTORY, VERDICTS, SKIPPED, MODEL, STATE = (
     "state",
 )
 
+OWN_MODULE, ARRAY = "own module", "array"  # what config.json says of things that only the caller has
+
 
 class Result:
     """A trained model and everything that is known about the run.
@@ -107,7 +109,9 @@ def claim(directory: str | os.PathLike[str]) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OptionError(f"The run directory {folder} cannot be created ({error.strerror}); choose another.") from error
+        raise OptionError(
+            f"The run directory {folder} cannot be created ({error.strerror}); choose another."
+        ) from error
     return folder
 
 
@@ -129,7 +133,7 @@ def load(directory: str | os.PathLike[str], model: nn.Module | None = None) -> R
         raise DataError(f"The run in {folder} is not finished; finish it with: wrssl fit --resume {folder}")
     config = read_json(folder / CONFIG)
     if model is None:
-        if config["model"] == "own module":
+        if config["model"] == OWN_MODULE:
             raise OptionError("This run was made with your own module; pass one of the same structure as model=.")
         generator = torch.Generator().manual_seed(0)
         model = build_model(config["model"], config["input_shape"], config["num_classes"], generator)

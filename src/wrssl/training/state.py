@@ -72,7 +72,9 @@ def load_state(trainer: Trainer, folder: Path) -> None:
             step = (file.metadata() or {}).get("step")
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118  (not a mapping)
     except Exception as error:
-        raise DataError(f"The state in {folder} cannot be read ({error}); start the run anew in another folder.") from error
+        raise DataError(
+            f"The state in {folder} cannot be read ({error}); start the run anew in another folder."
+        ) from error
     if step != str(numbers["step"]):
         raise DataError(f"The two state files in {folder} belong to different steps; start the run anew.")
     parts: dict[str, dict[str, Tensor]] = {}
@@ -106,13 +108,12 @@ def _load_moments(trainer: Trainer, moments: dict[str, Tensor]) -> None:
 class Checkpointer(Callback):
     """Saves the state after evaluations, at most every few seconds."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.trainer: Trainer | None = None
+    def __init__(self, trainer: Trainer, folder: Path) -> None:
+        self.trainer, self.folder = trainer, folder
         self._saved = time.monotonic()
 
     def on_evaluate(self, row: dict[str, Any]) -> None:
         """Save if the last time is long enough ago."""
-        if self.trainer is not None and time.monotonic() - self._saved > SAVE_EVERY:
+        if time.monotonic() - self._saved > SAVE_EVERY:
             save_state(self.trainer, self.folder)
             self._saved = time.monotonic()

@@ -1,12 +1,12 @@
 """One training step, readable on one page.
 
-    labelled x_l, y_l ──► backbone ──► h_l
-    unlabelled x_u ────► method.views ─► h_u, targets            every backbone pass happens once
-    validation x_v ────► backbone (no gradient, every L steps) ─► h_v
+labelled x_l, y_l ──► backbone ──► h_l
+unlabelled x_u ────► method.views ─► h_u, targets            every backbone pass happens once
+validation x_v ────► backbone (no gradient, every L steps) ─► h_v
 
-    every L steps:  g = hypergradient(head; h_l, y_l; h_u, targets, w; h_v, y_v);  weighting.update(index, g)
+every L steps:  g = hypergradient(head; h_l, y_l; h_u, targets, w; h_v, y_v);  weighting.update(index, g)
 
-    loss = CE(head(h_l), y_l) + λ · mean_j(w_j r_j),   r = method.loss(head(h_u), targets)
+loss = CE(head(h_l), y_l) + λ · mean_j(w_j r_j),   r = method.loss(head(h_u), targets)
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ class Outcome:
 class TrainingStep:
     """Performs steps; owns nothing but references."""
 
-    def __init__(
-        self, net: PolicyNet, method: Method, weighting: Weighting, optimizer: torch.optim.Optimizer
-    ) -> None:
+    def __init__(self, net: PolicyNet, method: Method, weighting: Weighting, optimizer: torch.optim.Optimizer) -> None:
         self.net, self.method, self.weighting, self.optimizer = net, method, weighting, optimizer
         self.hypergradient = HypergradientEstimator(net, method)
 
@@ -97,9 +95,7 @@ class TrainingStep:
         self.weighting.update(batch.index, signal)
         return estimate
 
-    def _labeled_batches(
-        self, batch: Batch, h_l: Tensor, needs_features: bool
-    ) -> tuple[LabeledBatch, LabeledBatch]:
+    def _labeled_batches(self, batch: Batch, h_l: Tensor, needs_features: bool) -> tuple[LabeledBatch, LabeledBatch]:
         """The batches behind L_T and L_V."""
         whole = LabeledBatch(batch.x_l, h_l, batch.y_l)
         if batch.held_out is not None:

@@ -30,7 +30,7 @@ def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[i
         return steps
     if steps != "auto":
         raise OptionError(f"steps must be a whole number or 'auto', not {steps!r}.")
-    if getattr(scenario, "recipe", None):
+    if scenario.recipe is not None:
         return NAMED
     trial = make_trainer(TRIAL)
     wanted = VISITS * len(scenario.unlabeled) // trial.plan.batch_size

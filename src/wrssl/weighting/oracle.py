@@ -25,7 +25,9 @@ class Oracle(Weighting):
     def setup(self, pool: Pool) -> None:
         """Take the truth."""
         if pool.truth is None:
-            raise DataError("The oracle needs to know the truth; give the scenario is_ood, or choose another weighting.")
+            raise DataError(
+                "The oracle needs to know the truth; give the scenario is_ood, or choose another weighting."
+            )
         self._weights = 1 - pool.truth.to(torch.float32)
 
     def weights(self, index: Tensor) -> Tensor:

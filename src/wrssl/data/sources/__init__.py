@@ -1,1 +1,1 @@
-"""The named scenarios, one file each: ``KINDS`` (kinds of foreign rows, the default first) and ``load``."""
+"""The named scenarios: each file has ``load(name, request)``; ``data/load.py`` lists their kinds of foreign rows."""

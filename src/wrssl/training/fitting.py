@@ -1,0 +1,173 @@
+"""``wrssl.fit``: from a scenario to a trained model and verdicts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from wrssl import __version__
+from wrssl.api import OptionError, Pool, Weighting
+from wrssl.data import Scenario
+from wrssl.evaluate.truth import is_ood
+from wrssl.methods import METHODS
+from wrssl.norm import policy_table
+from wrssl.training.callbacks import Callback
+from wrssl.training.data import TrainingData
+from wrssl.training.embedding import PoolEmbedding
+from wrssl.training.files import write_json
+from wrssl.training.judge import judge
+from wrssl.training.loop import Plan, Trainer
+from wrssl.training.network import build_network, find_device
+from wrssl.training.passes import PolicyNet
+from wrssl.training.progress import ProgressBar, someone_watches
+from wrssl.training.randomness import stream, stream_seed
+from wrssl.training.result import ARRAY, CONFIG, OWN_MODULE, STATE, Result, claim
+from wrssl.training.state import NUMBERS, Checkpointer, load_state, save_state
+from wrssl.training.steps import choose_steps
+from wrssl.weighting import WEIGHTINGS
+
+EVALUATIONS = 20  # per run, but at least one every 100 steps
+
+
+def fit(
+    scenario: Scenario,
+    model: str | nn.Module = "auto",
+    method: str = "vat",
+    weights: str = "wr-cluster",
+    bn: str = "weighted",
+    steps: int | str = "auto",
+    seed: int = 0,
+    gate: str | None = None,
+    fallback: bool = True,
+    out: str | os.PathLike[str] | None = None,
+    device: str | torch.device | None = None,
+    *,
+    method_options: dict[str, Any] | None = None,
+    weight_options: dict[str, Any] | None = None,
+    batch_size: int = 100,
+    lr: float | None = None,
+    budget: str = "halves",
+    head: str | None = None,
+    progress: bool | None = None,
+    callbacks: Sequence[Callback] = (),
+    resume: bool = False,
+) -> Result:
+    """Train a classifier on few labels and a pool that may contain anything.
+
+    Args:
+        scenario: the data.
+        model: ``"auto"`` (by the data's shape), ``"mlp"``, ``"lenet"``, ``"small_cnn"``, ``"wrn-28-2"``, each also with
+            ``"-nobn"``, or any ``nn.Module`` whose last layer is Linear; your module itself is not changed.
+        method: a name from ``list_methods()``.
+        weights: a name from ``list_weightings()``.
+        bn: which statistics the passes over the pool use: ``batch``, ``frozen``, ``eval``, ``weighted``.
+        steps: optimiser steps; ``"auto"`` is 2,000 for named scenarios, and for own data chosen from its size and a
+            measured step time, at most two minutes on this machine.
+        seed: every random number follows from it.
+        gate: no gate exists yet; None.
+        fallback: concerns the weighting ``wr`` only, which does not exist yet.
+        out: a new run directory to write everything into.
+        device: for example ``"cuda"``; None takes a GPU where there is one.
+        method_options: options of the method, for example ``{"eps": 3.0}``.
+        weight_options: options of the weighting, for example ``{"K": 20, "L": 5}``.
+        batch_size: of the labelled, the unlabelled and the validation batch, each.
+        lr: learning rate; None takes the method's.
+        budget: ``"halves"`` splits the validation set into a meta and a select half; ``"paper"`` uses all of it for
+            both, as the paper does.
+        head: the name of the last layer of your own module, where it cannot be found by tracing.
+        progress: show a progress bar; None shows one where standard error is a terminal.
+        callbacks: watchers.
+        resume: go on with the run in ``out``.
+    """
+    _check(bn, gate, seed, batch_size)
+    place = find_device(device)
+    base, weighting = METHODS.create(method, method_options), WEIGHTINGS.create(weights, weight_options)
+    rate = base.lr if lr is None else lr
+    if not rate > 0:
+        raise OptionError(f"lr must be above 0, but it is {rate}.")
+    data = TrainingData.of(scenario, seed, budget)
+    net = build_network(scenario, model, bn, head, seed, place)
+    base.setup(net)
+    if base.uses_unlabeled:
+        weighting.setup(_pool(scenario, weighting, net, place, seed))
+
+    def trainer_for(number: int, watchers: Sequence[Callback] = ()) -> Trainer:
+        plan = Plan(number, batch_size, rate, seed, max(1, min(100, number // EVALUATIONS)))
+        return Trainer(data, net, base, weighting, plan, place, watchers)
+
+    number = choose_steps(steps, scenario, trainer_for)
+    config = {
+        "wrssl": __version__,
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        **describe(scenario),
+        "model": model if isinstance(model, str) else OWN_MODULE,
+        "method": method,
+        "method_options": method_options or {},
+        "weights": weights,
+        "weight_options": {k: v if _is_plain(v) else ARRAY for k, v in (weight_options or {}).items()},
+        "bn": bn,
+        "steps": number,
+        "seed": seed,
+        "batch_size": batch_size,
+        "lr": rate,
+        "budget": budget,
+        "head": head,
+        "device": str(place),
+    }
+    watchers = list(callbacks)
+    if progress if progress is not None else someone_watches():
+        watchers.append(ProgressBar(f"{method} · {weights} · {bn}"))
+    trainer = trainer_for(number, watchers)
+    if out is None:
+        trainer.run()
+        return judge(scenario, trainer, config)
+    folder = Path(out) if resume else claim(out)
+    if not resume:
+        write_json(folder / CONFIG, config)
+    if (folder / STATE / NUMBERS).is_file():
+        load_state(trainer, folder / STATE)
+    trainer.callbacks.append(Checkpointer(trainer, folder / STATE))
+    trainer.run()
+    save_state(trainer, folder / STATE)
+    result = judge(scenario, trainer, config)
+    result.write_outputs(folder)
+    return result
+
+
+def _check(bn: str, gate: str | None, seed: int, batch_size: int) -> None:
+    policy_table(bn)
+    if gate is not None:
+        raise OptionError(f"There is no gate {gate!r} in this version; leave gate=None.")
+    if seed < 0:
+        raise OptionError(f"seed must not be negative, but it is {seed}.")
+    if batch_size < 2:
+        raise OptionError(f"batch_size must be at least 2, since batch norm needs statistics; it is {batch_size}.")
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _pool(scenario: Scenario, weighting: Weighting, net: PolicyNet, device: torch.device, seed: int) -> Pool:
+    embed = PoolEmbedding(scenario.unlabeled, net, device, stream(seed, "embedding"))
+    truth = is_ood(scenario) if weighting.wants_truth else None
+    return Pool(len(scenario.unlabeled), scenario.num_classes, embed, stream_seed(seed, "weighting"), truth)
+
+
+def describe(scenario: Scenario) -> dict[str, Any]:
+    """What config.json says about the data: how to load it again, or at least what it looked like."""
+    return {
+        "scenario": scenario.recipe or {"name": scenario.name},
+        "input_shape": list(scenario.input_shape),
+        "num_classes": scenario.num_classes,
+        "classes": scenario.classes.tolist(),
+        "labels": len(scenario.labeled[1]),
+        "pool": len(scenario.unlabeled),
+        "validation": 0 if scenario.validation is None else len(scenario.validation[1]),
+    }

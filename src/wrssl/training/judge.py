@@ -1,0 +1,75 @@
+"""From a finished training to a ``Result``: the selected checkpoint, the test set once, verdicts on the pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wrssl.data import Scenario
+from wrssl.evaluate.infer import accuracy_and_loss, logits_of
+from wrssl.evaluate.metrics import auroc, fpr_at_tpr
+from wrssl.evaluate.truth import is_ood
+from wrssl.evaluate.verdicts import verdict_table
+from wrssl.training.loop import Trainer
+from wrssl.training.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Result:
+    """Everything that is said about a run; the only place that looks at the test set and, for metrics, at the truth."""
+    import pandas as pd
+
+    trainer.take_best()
+    model, used = trainer.net.module.eval(), trainer.method.uses_unlabeled
+    size = len(scenario.unlabeled)
+    weights = trainer.weighting.weights(torch.arange(size)).double().cpu().numpy() if used else np.zeros(size)
+    reference = scenario.labeled[0] if scenario.validation is None else scenario.validation[0]
+    truth = is_ood(scenario)
+    verdicts = verdict_table(
+        scenario.ids,
+        logits_of(model, scenario.unlabeled),
+        logits_of(model, reference),
+        weights,
+        truth,
+        trainer.weighting.clusters() if used else None,
+        scenario.classes,
+    )
+    metrics = {**_run_metrics(trainer), **_pool_metrics(verdicts, weights, truth)}
+    if scenario.test is not None:
+        x, y = scenario.test
+        metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(logits_of(model, x), y)
+    return Result(model, weights, verdicts, pd.DataFrame(trainer.history), metrics, config, scenario.classes)
+
+
+def _run_metrics(trainer: Trainer) -> dict[str, Any]:
+    best, net = trainer.best, trainer.net
+    return {
+        "test_accuracy": None,
+        "test_loss": None,
+        "val_accuracy": best.accuracy if best.state else None,
+        "last_val_accuracy": trainer.history[-1]["val_accuracy"] if trainer.history else None,
+        "best_step": best.step,
+        "optimizer_steps": trainer.done,
+        "fallback_steps": 0,
+        "images_forwarded": net.images_forwarded(),
+        "images": {kind.value: count for kind, count in sorted(net.images.items())},
+        "seconds_per_step": trainer.seconds_per_step(),
+        "world_size": 1,
+    }
+
+
+def _pool_metrics(verdicts: pd.DataFrame, weights: NDArray[np.float64], truth: Tensor | None) -> dict[str, Any]:
+    """Scores against the truth; None where it is unknown, or where the pool holds one kind of member only."""
+    names = ("ood_auroc", "ood_fpr95", "weight_auroc", "mean_weight_id", "mean_weight_ood")
+    if truth is None:
+        return dict.fromkeys(names)
+    foreign, score = truth.numpy(), verdicts["ood_score"].to_numpy()
+    means = [float(weights[part].mean()) if part.any() else None for part in (~foreign, foreign)]
+    values = (auroc(score, foreign), fpr_at_tpr(score, foreign), auroc(weights, ~foreign), *means)
+    return dict(zip(names, values, strict=True))

@@ -1,0 +1,59 @@
+"""Going on with a run from its directory alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from wrssl.api import DataError, OptionError
+from wrssl.data import load_scenario
+from wrssl.training.files import read_json
+from wrssl.training.fitting import fit
+from wrssl.training.result import ARRAY, CONFIG, METRICS, OWN_MODULE, Result, load
+
+
+def resume_run(directory: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> Result:
+    """Continue the run in ``directory`` where it stopped; a finished one is read and left as it is.
+
+    Args:
+        directory: a run directory.
+        data_dir: where the data files are, if not in the usual place.
+    """
+    folder = Path(directory)
+    if not (folder / CONFIG).is_file():
+        raise DataError(f"{folder} holds no run (there is no {CONFIG}); give the folder of a run.")
+    config = read_json(folder / CONFIG)
+    if (folder / METRICS).is_file():
+        return load(folder) if config["model"] != OWN_MODULE else _own(folder)
+    recipe = dict(config["scenario"])
+    if "ratio" not in recipe:
+        raise OptionError(
+            "A run on your own data is resumed from Python: wrssl.fit(scenario, ..., out=RUN, resume=True)."
+        )
+    if config["model"] == OWN_MODULE or ARRAY in config["weight_options"].values():
+        return _own(folder)
+    return fit(
+        load_scenario(**recipe, data_dir=data_dir),
+        model=config["model"],
+        method=config["method"],
+        weights=config["weights"],
+        bn=config["bn"],
+        steps=config["steps"],
+        seed=config["seed"],
+        out=folder,
+        device=config["device"],
+        method_options=config["method_options"],
+        weight_options=config["weight_options"],
+        batch_size=config["batch_size"],
+        lr=config["lr"],
+        budget=config["budget"],
+        head=config["head"],
+        resume=True,
+    )
+
+
+def _own(folder: Path) -> Result:
+    raise OptionError(
+        f"The run in {folder} used a module or an array of yours; go on from Python: "
+        "wrssl.fit(scenario, model=..., out=RUN, resume=True)."
+    )
