@@ -13,7 +13,6 @@ import typer
 app = typer.Typer(
     name="wrssl",
     help="Train a classifier from few labels and an unlabelled pool that may contain anything.",
-    no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -23,8 +22,9 @@ app = typer.Typer(
 def main() -> None:
     """Run the command; an error that the user caused is one sentence and exit code 2."""
     try:
-        app(standalone_mode=True)
-    except KeyboardInterrupt:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except (KeyboardInterrupt, typer.Abort):
         _fail("Stopped.", 130)
     except BrokenPipeError:  # the reader of our output went away, for example `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -33,11 +33,22 @@ def main() -> None:
         where = f" ({error.filename})" if error.filename else ""
         _fail(f"The system says: {error.strerror or error}{where}; check the path, its permissions and the disk.", 2)
     except Exception as error:
+        # Wrong options, as the option parser reports them; its exception classes are not public everywhere.
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            _fail(_usage(error), error.exit_code)
         from wrssl.api import WRSSLError
 
         if not isinstance(error, WRSSLError):
             raise
         _fail(str(error), 2)
+
+
+def _usage(error: Any) -> str:
+    """The parser's message as one sentence, with the command that lists what exists."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "wrssl"
+    message = " ".join(str(error.format_message()).split()).rstrip(".")
+    return f"{message}; see: {command} --help"
 
 
 def _fail(message: str, code: int) -> None:
@@ -53,11 +64,14 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
 ) -> None:
-    """Nothing to do before the commands."""
+    """Without a command, say what there is."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 @app.command()

@@ -59,7 +59,7 @@ class _PassState:
     weights: Tensor | None = None
 
 
-# DESIGN: labelled and unlabelled batches are separate passes; each cell is (statistics, are the buffers updated).
+# Labelled and unlabelled batches are separate passes; each cell is (statistics, are the buffers updated).
 _SAME_FOR_ALL = {
     Pass.LABELED: (Source.BATCH, True),
     Pass.LOOKAHEAD: (Source.BATCH, False),

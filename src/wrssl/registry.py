@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from wrssl.api import OptionError
 
@@ -59,7 +59,36 @@ class Registry(Generic[T]):
         cls, options = self.get(name), options or {}
         accepted = option_names(cls)
         unknown = sorted(set(options) - set(accepted))
+        hints = {name: hint for parent in reversed(cls.__mro__) for name, hint in _hints(parent).items()}
         if unknown:
             known = ", ".join(accepted) if accepted else "none"
             raise OptionError(f"The {self.what} {name!r} has no option {unknown[0]!r}; its options are: {known}.")
+        for name, value in options.items():
+            if not _fits(value, hints.get(name, Any)):
+                raise OptionError(f"The option {name!r} must be {_words(hints[name])}, not {value!r}.")
         return cls(**options)
+
+
+_SIMPLE = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls.__dict__["__init__"]) if "__init__" in cls.__dict__ and cls is not object else {}
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) or (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value suits an annotation made of simple types; any other annotation accepts everything."""
+    kinds = _kinds(hint)
+    if not all(kind in _SIMPLE for kind in kinds):
+        return True
+    if isinstance(value, bool):
+        return bool in kinds
+    return isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
+
+
+def _words(hint: Any) -> str:
+    return " or ".join(_SIMPLE[kind] for kind in _kinds(hint))

@@ -5,9 +5,10 @@ the strangeness of n reference examples that were not trained on (the validation
 
     p_j = (1 + #{reference: s ≥ s_j}) / (n + 1),   ood_score_j = 1 − p_j.
 
-For a member that comes from the reference distribution P(p ≤ a) ≤ a, whatever the network: at most that share of
-members that belong gets the verdict ``drop``. Where no validation set is given the labelled examples are the reference;
-the network was trained on them, so that p is too small then.
+For a member that comes from the reference distribution P(p ≤ a) ≤ a, whatever the network, as long as the network was
+chosen without the reference: at most that share of members that belong gets the verdict ``drop``. The validation set
+drove the weights and chose the checkpoint, a weak dependence. Where there is none the labelled examples are the
+reference; the network was trained on them, so that p is too small then.
 
     drop    p ≤ rate (the false-drop rate, default 5 %)
     doubt   p ≤ 4·rate, or a weight below ½

@@ -40,6 +40,8 @@ class CheckResult:
     @property
     def verdict(self) -> str:
         """One sentence for a person."""
+        if not bool(self.estimated.any() | self.finite_difference.any()):
+            return "Both are zero: these weights have no effect here (no confident row?), so nothing was tested."
         if self.passed:
             return "The hypergradient is right: it equals the finite differences."
         if self.cosine > 0.9:

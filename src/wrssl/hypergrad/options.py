@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wrssl.api import OptionError
+from wrssl.hypergrad.solvers import named_solver
 
 SCOPES = ("head", "network")
 
@@ -36,6 +37,7 @@ class HypergradientOptions:
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
             raise OptionError(f"scope must be one of {', '.join(SCOPES)}, not {self.scope!r}.")
+        named_solver(self.solver)  # an unknown name is an error now, not in the middle of a run
         if self.curvature not in ("gauss-newton", "exact"):
             raise OptionError(f"curvature must be gauss-newton or exact, not {self.curvature!r}.")
         if self.mixed_at not in ("end", "start"):

@@ -35,7 +35,8 @@ class MeanTeacher(Method):
 
     def setup(self, net: Net) -> None:
         """The teacher starts as a copy of the student."""
-        self.teacher = copy.deepcopy(net.module).requires_grad_(False)
+        # In training mode whatever mode the student arrives in: the policy decides about its statistics.
+        self.teacher = copy.deepcopy(net.module).requires_grad_(False).train()
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
         """The student's pass, then the teacher's on another noise."""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.func import functional_call
 
 from wrssl.api import Method, Pass, State, Views
-from wrssl.hypergrad import Estimate, HeadProblem, NetworkProblem, implicit_hypergradient, largest_eigenvalue
+from wrssl.hypergrad import Estimate, HeadProblem, NetworkProblem, implicit_hypergradient
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import Source, statistics
@@ -111,19 +110,13 @@ class HypergradientEstimator:
         else:
             problem = network_problem(self.net, self.method, labeled, views, w, validation)
         warm = 2 if self.eigenvector is not None else 10  # products for λmax
-        if options.damping:
-            with torch.no_grad():
-                theta = problem.start()
-                size, self.eigenvector = largest_eigenvalue(
-                    problem.curvature(theta), theta, start=self.eigenvector, iterations=warm
-                )
-            problem.damping = float(options.damping * size)
         estimate = implicit_hypergradient(
             problem,
             options.solver,
             lookahead=options.J,
             step=options.alpha,
             mixed_at=options.mixed_at,
+            relative_damping=options.damping,
             power_iterations=warm,
             eigenvector=self.eigenvector,
             diagnose=options.scope == "head",  # one more backward pass would be dear for the whole network
@@ -143,7 +136,8 @@ class HypergradientEstimator:
 
 def _solver_options(options: HypergradientOptions) -> dict[str, Any]:
     if options.solver == "neumann":
-        # With α = 1/λmax a positive semi-definite series cannot diverge; an α from outside can, and must say so.
+        # An α from outside may diverge, and must say so. With α = 1/λmax a positive semi-definite series cannot; an
+        # indefinite Hessian (exact curvature) lets its negative modes grow, mildly for the few terms of the paper.
         return {"terms": options.P, "check": options.alpha is not None}
     if options.solver == "cg":
         return {"iterations": options.P, "tolerance": 1e-3}

@@ -90,6 +90,7 @@ class Trainer:
         self.best, self.history = Best(), list[dict[str, Any]]()
         self.done = 0  # steps performed; above 0 in a resumed run
         self.durations: list[float] = []
+        self.seconds_before = 0.0  # of the part of a resumed run that is over
         self._stochastic = is_stochastic(net.module)
 
     def run(self) -> None:
@@ -155,7 +156,7 @@ class Trainer:
         estimates = [o.estimate for o in outcomes if o.estimate is not None]
         row["largest_eigenvalue"] = _mean([e.largest_eigenvalue for e in estimates])
         row["stationarity"] = _mean([e.stationarity for e in estimates])
-        row["seconds"] = sum(self.durations)
+        row["seconds"] = self.seconds_before + sum(self.durations)
         self.history.append(row)
         for callback in self.callbacks:
             callback.on_evaluate(row)

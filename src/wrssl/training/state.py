@@ -95,6 +95,7 @@ def load_state(trainer: Trainer, folder: Path) -> None:
     trainer.net.images.update({Pass(kind): int(count) for kind, count in numbers["images"].items()})
     trainer.history = list(numbers["history"])
     trainer.done = int(numbers["step"])
+    trainer.seconds_before = float(trainer.history[-1]["seconds"]) if trainer.history else 0.0
 
 
 def _load_moments(trainer: Trainer, moments: dict[str, Tensor]) -> None:

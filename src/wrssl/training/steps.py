@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
@@ -47,4 +48,6 @@ def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[i
     if weighting:
         trial.weighting.load_state_dict(weighting)
     trial.net.images.clear()
-    return max(10, min(wanted, int(SECONDS / statistics.median(times))))
+    chosen = max(10, min(wanted, int(SECONDS / statistics.median(times))))
+    print(f"steps: {chosen}, at about {1000 * statistics.median(times):.0f} ms each", file=sys.stderr)
+    return chosen

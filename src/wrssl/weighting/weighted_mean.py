@@ -8,7 +8,7 @@ from wrssl.api import DataError
 
 
 def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
-    """(1/B) Σ_j w_j r_j: the mean over the batch, so that small weights shrink the term (N1 of the science notes).
+    """(1/B) Σ_j w_j r_j: the mean over the batch, so that small weights shrink the term.
 
     Shapes are checked, because (B,)·(B, 1) broadcasts to (B, B) and its mean is mean(r)·mean(w): every example would
     get the same weight, and nothing would tell.

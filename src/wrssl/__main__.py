@@ -1,0 +1,7 @@
+"""``python -m wrssl``."""
+
+from __future__ import annotations
+
+from wrssl.cli import main
+
+main()

@@ -1,0 +1,150 @@
+"""Verdicts: conformal p-values by brute force and by enumeration, the rule, the table."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from wrssl.evaluate.verdicts import FALSE_DROP_RATE, conformal_p, energy, verdict_of, verdict_table
+
+
+def randn(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_energy_is_minus_log_sum_exp():
+    z = randn(5, 4, seed=0).double()
+    np.testing.assert_allclose(energy(z).numpy(), -np.log(np.exp(z.numpy()).sum(1)), rtol=1e-12)
+    assert torch.isfinite(energy(torch.tensor([[1000.0, 0.0], [-1000.0, -1000.0]]))).all()
+    assert energy(torch.tensor([[0.0, 0.0]])) > energy(torch.tensor([[9.0, 0.0]])), "nothing recognised is stranger"
+
+
+@pytest.mark.parametrize("values", [3, 10**6], ids=["ties", "distinct"])
+def test_conformal_p_equals_brute_force(values):
+    generator = torch.Generator().manual_seed(1)
+    s, reference = (torch.randint(values, (n,), generator=generator) / values for n in (40, 25))
+    want = [(1 + sum(r >= v for r in reference.tolist())) / 26 for v in s.tolist()]
+    np.testing.assert_allclose(conformal_p(s, reference), want, rtol=0, atol=1e-15)
+    assert conformal_p(s, reference).dtype == np.float64
+
+
+def test_conformal_p_by_hand():
+    p = conformal_p(torch.tensor([-1.0, 0.0, 1.5, 2.0, 3.0]), torch.tensor([2.0, 0.0, 1.0]))
+    assert p.tolist() == [1.0, 1.0, 0.5, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("n", [1, 4, 19, 20])
+def test_at_most_a_share_a_of_those_that_belong_has_p_below_a(n):
+    """Exactly, over the n + 1 equally likely ranks of a member among the references."""
+    everyone = torch.arange(float(n + 1))
+    p = np.array([conformal_p(everyone[[k]], everyone[torch.arange(n + 1) != k])[0] for k in range(n + 1)])
+    for count in range(n + 2):
+        a = count / (n + 1)
+        assert (p <= a).sum() == count, "valid, and as sharp as possible"
+
+
+def test_ties_keep_it_valid():
+    """All 3⁴ ways to draw a member and three references from three values: P(p ≤ a) ≤ a."""
+    p = [
+        Fraction(
+            conformal_p(torch.tensor([float(member)]), torch.tensor(others, dtype=torch.float64))[0]
+        ).limit_denominator(4)
+        for member, *others in itertools.product(range(3), repeat=4)
+    ]
+    for a in (Fraction(k, 16) for k in range(17)):
+        assert Fraction(sum(v <= a for v in p), 81) <= a
+
+
+def test_the_rule_and_its_boundaries():
+    p = np.array([0.01, 0.05, np.nextafter(0.05, 1), 0.2, np.nextafter(0.2, 1), 1.0, 1.0, 1.0, 0.01])
+    weight = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.5, np.nextafter(0.5, 0), 0.0, 0.0])
+    want = ["drop", "drop", "doubt", "doubt", "keep", "keep", "doubt", "doubt", "drop"]
+    assert verdict_of(p, weight, 0.05).tolist() == want
+
+
+def test_another_rate():
+    p = np.array([0.1, 0.11, 0.4, 0.41])
+    assert verdict_of(p, np.ones(4), 0.1).tolist() == ["drop", "doubt", "doubt", "keep"]
+
+
+def table(n_reference=200, is_ood=None, cluster=None, rate=FALSE_DROP_RATE, classes=("cat", "dog", "eel")):
+    logits, reference = 2 * randn(50, 3, seed=2), 2 * randn(n_reference, 3, seed=3)
+    weight = np.linspace(0, 1, 50)
+    frame = verdict_table(
+        [f"a/{k}.png" for k in range(50)], logits, reference, weight, is_ood, cluster, np.array(classes), rate
+    )
+    return frame, logits, reference, weight
+
+
+COLUMNS = ["id", "weight", "ood_score", "is_ood", "verdict", "cluster", "pseudo_label", "confidence"]
+
+
+def test_the_table_by_hand():
+    truth, cluster = torch.arange(50) % 3 == 0, torch.arange(50) % 7
+    frame, logits, reference, weight = table(is_ood=truth, cluster=cluster)
+    assert list(frame.columns) == COLUMNS
+    assert frame["id"].tolist() == [f"a/{k}.png" for k in range(50)]
+    assert list(frame.index) == list(range(50))
+    z = logits.double().numpy()
+    softmax = np.exp(z) / np.exp(z).sum(1, keepdims=True)
+    strange, usual = -np.log(np.exp(z).sum(1)), -np.log(np.exp(reference.double().numpy()).sum(1))
+    p = np.array([(1 + (usual >= s).sum()) / 201 for s in strange])
+    np.testing.assert_allclose(frame["weight"], weight, rtol=0, atol=0)
+    np.testing.assert_allclose(frame["ood_score"], 1 - p, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(frame["confidence"], softmax.max(1), rtol=1e-6)
+    assert frame["is_ood"].tolist() == truth.long().tolist()
+    assert frame["cluster"].tolist() == cluster.tolist()
+    assert frame["pseudo_label"].tolist() == [("cat", "dog", "eel")[k] for k in z.argmax(1)]
+    want = ["drop" if a <= 0.05 else "doubt" if a <= 0.2 or w < 0.5 else "keep" for a, w in zip(p, weight, strict=True)]
+    assert frame["verdict"].tolist() == want
+    assert set(want) == {"drop", "doubt", "keep"}
+    assert frame[["weight", "ood_score", "confidence"]].ge(0).all().all()
+    assert frame[["weight", "ood_score", "confidence"]].le(1).all().all()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_types_and_what_is_unknown(known):
+    truth = torch.arange(50) % 2 == 0 if known else None
+    cluster = (torch.arange(50) % 4).to(torch.int32) if known else None
+    frame = table(is_ood=truth, cluster=cluster, classes=(3, 5, 8))[0]
+    assert [str(frame[name].dtype).lower() for name in ("weight", "ood_score", "confidence")] == ["float64"] * 3
+    assert str(frame["is_ood"].dtype).lower() == "int8"
+    assert str(frame["cluster"].dtype).lower() == "int32"
+    assert set(frame["pseudo_label"]) <= {3, 5, 8}
+    assert frame["is_ood"].isna().all() == (not known)
+    assert frame["cluster"].isna().all() == (not known)
+    text = frame.to_csv(index=False)
+    row = text.splitlines()[1].split(",")
+    assert text.splitlines()[0].split(",") == COLUMNS
+    assert (row[3], row[5]) == (("1", "0") if known else ("", ""))
+    assert len(pd.read_csv(io.StringIO(text))) == 50
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "possible"), [(18, 0.05, False), (19, 0.05, True), (8, 0.1, False), (9, 0.1, True)]
+)
+def test_with_too_few_references_nothing_is_dropped(n, rate, possible):
+    """The smallest p is 1/(n + 1): below n = 1/rate − 1 nobody can be that strange."""
+    reference = 5 + randn(n, 3, seed=4).abs()
+    frame = verdict_table(range(4), torch.full((4, 3), -50.0), reference, np.ones(4), None, None, np.arange(3), rate)
+    assert (frame["verdict"] == "drop").all() == possible
+    assert (frame["verdict"] == "drop").any() == possible
+
+
+def test_the_default_false_drop_rate_is_five_percent():
+    assert FALSE_DROP_RATE == 0.05
+    frame, *_ = table()
+    assert frame["verdict"].tolist() == table(rate=0.05)[0]["verdict"].tolist()
+    assert frame["verdict"].tolist() != table(rate=0.2)[0]["verdict"].tolist()
+
+
+def test_members_from_the_reference_distribution_are_rarely_dropped():
+    reference, pool = randn(2000, 5, seed=6), randn(2000, 5, seed=7)
+    frame = verdict_table(range(2000), pool, reference, np.ones(2000), None, None, np.arange(5))
+    assert (frame["verdict"] == "drop").mean() == pytest.approx(0.05, abs=0.015)
