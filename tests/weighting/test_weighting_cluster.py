@@ -54,15 +54,15 @@ def test_an_own_array_is_clustered_at_the_start(form, make_pool, blobs):
 
 def test_features_are_clustered_when_they_have_been_learned(make_pool, make_signal, blobs):
     pool = make_pool()
-    weighting = started(pool, embedding="features", warmup=7, L=2)
+    weighting = started(pool, embedding="features", warmup=8, L=2)
     assert pool.embed.asked == []
-    for step in range(7):
+    for step in range(8):
         weighting.begin_step(step)
         assert weighting.estimator(step) is None
         weighting.update(torch.tensor([0, 1]), make_signal(None, step))
         assert weighting.weights(ALL).tolist() == [1.0] * 30
     assert pool.embed.asked == []
-    for step in range(7, 12):
+    for step in range(8, 13):
         weighting.begin_step(step)
         assert pool.embed.asked == ["features"]
         assert (weighting.estimator(step) is not None) == (step % 2 == 0)

@@ -11,6 +11,12 @@ from wrssl.training.files import read_json
 from wrssl.training.fitting import fit
 from wrssl.training.result import ARRAY, CONFIG, METRICS, OWN_MODULE, Result, load
 
+# The arguments of fit that config.json stores under their own names.
+STORED = (
+    "model", "method", "weights", "bn", "steps", "seed", "device", "method_options", "weight_options", "batch_size",
+    "lr", "budget", "head",
+)  # fmt: skip
+
 
 def resume_run(directory: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> Result:
     """Continue the run in ``directory`` where it stopped; a finished one is read and left as it is.
@@ -32,24 +38,8 @@ def resume_run(directory: str | os.PathLike[str], data_dir: str | os.PathLike[st
         )
     if config["model"] == OWN_MODULE or ARRAY in config["weight_options"].values():
         return _own(folder)
-    return fit(
-        load_scenario(**recipe, data_dir=data_dir),
-        model=config["model"],
-        method=config["method"],
-        weights=config["weights"],
-        bn=config["bn"],
-        steps=config["steps"],
-        seed=config["seed"],
-        out=folder,
-        device=config["device"],
-        method_options=config["method_options"],
-        weight_options=config["weight_options"],
-        batch_size=config["batch_size"],
-        lr=config["lr"],
-        budget=config["budget"],
-        head=config["head"],
-        resume=True,
-    )
+    scenario = load_scenario(**recipe, data_dir=data_dir)
+    return fit(scenario, out=folder, resume=True, **{name: config[name] for name in STORED})
 
 
 def _own(folder: Path) -> Result:
