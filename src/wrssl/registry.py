@@ -37,7 +37,7 @@ class Registry(Generic[T]):
         def keep(cls: Class) -> Class:
             known = self._classes.get(name)
             # The same class again (a reloaded module, a notebook cell run twice) is fine; another one is a mistake.
-            if known is not None and known.__qualname__ != cls.__qualname__:
+            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise OptionError(f"The {self.what} {name!r} exists already; register yours under another name.")
             self._classes[name] = cls
             return cls

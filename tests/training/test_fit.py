@@ -114,6 +114,17 @@ def test_without_validation_the_weights_learn_by_cross_fitting(moons):
     assert result.metrics["best_step"] == 30
 
 
+@pytest.mark.parametrize("weights", ["none", "wr-cluster", "wr-instance"])
+def test_the_smallest_data_there_is(weights, moons):
+    x, y = moons.labeled
+    rows = torch.tensor([int((y == k).nonzero()[0]) for k in (0, 1)])
+    validation = (moons.validation[0][:2], moons.validation[1][:2])
+    own = wrssl.Scenario(labeled=(x[rows], y[rows]), unlabeled=moons.unlabeled[:1], validation=validation)
+    result = wrssl.fit(own, weights=weights, steps=7)
+    assert len(result.weights) == 1
+    assert np.isfinite(result.history["loss"]).all()
+
+
 def test_own_module_is_trained_on_a_copy(moons):
     class Own(nn.Module):
         def __init__(self):

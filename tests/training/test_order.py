@@ -51,6 +51,10 @@ def test_a_batch_is_never_larger_than_the_data():
     assert len(Order(30, 100, key=0)(5)) == 30
 
 
+def test_a_single_member_is_seen_twice_since_batch_norm_needs_two_rows():
+    assert Order(1, 100, key=0)(3).tolist() == [0, 0]
+
+
 def test_huge_pools_cost_nothing():
     index = Order(10**9, 100, key=3)(10**6)
     assert index.shape == (100,)

@@ -49,7 +49,7 @@ def fit_classes(y: Any, rows: int) -> tuple[Labels, Tensor]:
     """
     classes, codes = _unique(_as_labels(y, rows, "labelled"), "labelled")
     if len(classes) < 2:
-        raise DataError(f"All labels are {classes[0]!r}; give labelled examples of at least two classes.")
+        raise DataError(f"All labels are {classes[:1].tolist()[0]!r}; give labelled examples of at least two classes.")
     return classes, torch.from_numpy(codes.astype(np.int64))
 
 

@@ -27,5 +27,6 @@ def fpr_at_tpr(score: NDArray[np.floating], positive: NDArray[np.bool_], tpr: fl
     if not positive.any() or positive.all():
         return None
     caught = np.sort(score[positive])[::-1]
-    threshold = caught[int(np.ceil(tpr * len(caught))) - 1]
+    needed = int(np.ceil(tpr * len(caught) - 1e-9))  # 0.55 · 100 is 55.000000000000007
+    threshold = caught[max(1, needed) - 1]
     return float((score[~positive] >= threshold).mean())

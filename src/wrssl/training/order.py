@@ -50,7 +50,8 @@ class Order:
     """
 
     def __init__(self, size: int, batch: int, key: int) -> None:
-        self.size, self.batch, self.key = size, min(batch, size), key
+        # At least two rows, the same one twice if need be: batch norm has no statistics of a single row.
+        self.size, self.batch, self.key = size, min(batch, max(2, size)), key
         self._block = -1
         self._members = torch.zeros(0, dtype=torch.int64)
 

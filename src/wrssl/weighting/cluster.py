@@ -44,6 +44,7 @@ class ClusterWeighting(BilevelWeighting):
             raise OptionError(f"embedding must be one of {', '.join(EMBEDDINGS)} or an array, not {embedding!r}.")
         self.K, self.embedding, self.warmup = K, embedding, warmup
         self.cluster_of = torch.zeros(0, dtype=torch.int32)
+        self._known = False
 
     @property
     def _late(self) -> bool:
@@ -66,7 +67,8 @@ class ClusterWeighting(BilevelWeighting):
         if isinstance(self.embedding, str):
             rows = self.pool.embed(self.embedding)
         else:
-            rows = torch.as_tensor(np.asarray(self.embedding), dtype=torch.float32).flatten(1)
+            given = torch.as_tensor(np.asarray(self.embedding), dtype=torch.float32)
+            rows = given.reshape(len(given), -1) if given.dim() else given.reshape(1, 1)
         if len(rows) != self.pool.size:
             raise DataError(
                 f"The embedding has {len(rows)} rows but the pool has {self.pool.size} members; "
@@ -75,6 +77,7 @@ class ClusterWeighting(BilevelWeighting):
         if not bool(torch.isfinite(rows).all()):
             raise DataError("The embedding contains NaN or infinite values; remove them before clustering.")
         self.cluster_of = kmeans(rows, len(self.table), self.pool.seed)
+        self._known = True
 
     def estimator(self, step: int) -> HypergradientOptions | None:
         """None before the clusters are there."""
@@ -93,8 +96,8 @@ class ClusterWeighting(BilevelWeighting):
         return rows, segment_mean(hypergradient, cluster, len(self.table))[0][rows]
 
     def clusters(self) -> Tensor | None:
-        """The cluster of each member."""
-        return self.cluster_of
+        """The cluster of each member; None before there are any."""
+        return self.cluster_of if self._known else None
 
     def state_dict(self) -> State:
         """The table, its running average and the clusters."""
@@ -104,3 +107,4 @@ class ClusterWeighting(BilevelWeighting):
         """Inverse of ``state_dict``."""
         super().load_state_dict(state)
         self.cluster_of = state["cluster_of"].clone()
+        self._known = self._known or bool(self.cluster_of.any())

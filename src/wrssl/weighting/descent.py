@@ -23,7 +23,8 @@ class WeightDescent:
 
     Args:
         beta: β, the step; in units of RMS(g) unless ``plain``.
-        l1: λ of the L1 term, by the proximal map of β λ ‖w‖₁ on w ≥ 0; in units of RMS(g) unless ``plain``.
+        l1: λ of the L1 term, by the proximal map of β λ ‖w‖₁ on w ≥ 0; in units of RMS(g) unless ``plain``. The paper's
+            10⁻⁷ is so small that near w = 1 a float32 weight does not notice it; from about 10⁻⁵ on it acts.
         plain: the paper's step w − β g.
     """
 
@@ -34,6 +35,7 @@ class WeightDescent:
 
     def step(self, w: Tensor, gradient: Tensor) -> Tensor:
         """The new values of the weights ``w`` with gradient ``gradient``; both hold the entries that were visited."""
+        gradient = torch.nan_to_num(gradient, 0.0, 0.0, 0.0)  # a broken estimate says nothing about its weight
         if not self.plain:
             self.updates += 1
             square = gradient.detach().to(torch.float64).square().mean().cpu()

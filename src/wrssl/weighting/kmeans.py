@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -19,11 +21,16 @@ def nearest(rows: Tensor, centres: Tensor) -> Tensor:
 def kmeans(rows: Tensor, clusters: int, seed: int) -> Tensor:
     """The cluster of every row, int32: centres from a random part of at most ``FIT_ROWS`` rows, then the nearest."""
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
     generator = torch.Generator().manual_seed(seed)
     part = rows[torch.randperm(len(rows), generator=generator)[:FIT_ROWS]] if len(rows) > FIT_ROWS else rows
     centre = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
-    with threadpool_limits(1):  # the order of a parallel sum, and with it the last bit, would vary from run to run
-        fitted = KMeans(clusters, n_init=3, random_state=seed % 2**32).fit((part - centre).numpy())
+    fitted = KMeans(min(clusters, len(part)), n_init=3, random_state=seed % 2**32)
+    # One thread: the order of a parallel sum, and with it the last bit, would vary from run to run.
+    with threadpool_limits(1), warnings.catch_warnings():
+        # Fewer distinct rows than clusters (copies in the pool) leave some clusters empty, which harms nobody.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit((part - centre).numpy())
     return nearest(rows - centre, torch.as_tensor(fitted.cluster_centers_, dtype=rows.dtype))
