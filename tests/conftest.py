@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,20 +19,18 @@ def generator() -> torch.Generator:
 
 @pytest.fixture
 def global_rng_untouched():
-    before = torch.get_rng_state()
+    """torch's and NumPy's global generators stay as they are."""
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     yield
-    assert torch.equal(before, torch.get_rng_state()), "the global generator was used"
+    assert torch.equal(before[0], torch.get_rng_state()), "torch's global generator was used"
+    assert np.array_equal(before[1], np.random.get_state()[1]), "NumPy's global generator was used"  # noqa: NPY002
 
 
-def data_folder() -> Path | None:
-    """Where the real image files are: $WRSSL_DATA, else ../shared/data beside the project."""
-    places = [os.environ.get("WRSSL_DATA"), Path(__file__).resolve().parents[2] / "shared" / "data"]
-    return next((Path(p) for p in places if p and Path(p).is_dir()), None)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if data_folder() is None:
-        skip = pytest.mark.skip(reason="the image files are not here; set WRSSL_DATA to their folder")
-        for item in items:
-            if item.get_closest_marker("data"):
-                item.add_marker(skip)
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of the real image files; tests that need it are marked ``data``."""
+    given = os.environ.get("WRSSL_DATA")
+    folder = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not (folder / "MNIST" / "raw").is_dir():
+        pytest.skip("the real image files are not here; set WRSSL_DATA to their folder")
+    return folder

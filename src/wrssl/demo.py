@@ -13,6 +13,7 @@ from typing import Any
 
 from wrssl.api import WRSSLError
 from wrssl.training.files import write_json
+from wrssl.training.progress import someone_watches
 from wrssl.training.result import claim
 
 DIGIT_STEPS, MOON_STEPS = 250, 500
@@ -52,8 +53,9 @@ def _run(out: Path | None, seed: int) -> None:
 
     folder = claim(out if out is not None else _free_name("wrssl-demo"))
     started = time.monotonic()
-    print("100 labelled digits, a pool of 1,097 images of which half are patches of photographs.", flush=True)
     digits = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=seed)
+    sizes = f"{len(digits.labeled[1])} labelled digits, a pool of {len(digits.unlabeled):,} images"
+    print(f"{sizes} of which half are patches of photographs.", flush=True)
     rows = []
     for label, (method, weights, bn) in DIGITS.items():
         _say(f"training: {label}")
@@ -114,7 +116,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
 def _say(text: str) -> None:
     """A line of progress that the next one replaces; nothing where nobody watches (the bar is silent there too)."""
-    if sys.stderr.isatty():
+    if someone_watches():
         print(f"\r\x1b[2K{text}", end="\n" if text else "", file=sys.stderr, flush=True)
     elif text:
         print(text, flush=True)

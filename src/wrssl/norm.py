@@ -108,7 +108,7 @@ def weighted_moments(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def effective_values(w: Tensor, positions: int) -> Tensor:
-    """N = S (Σ w)² / Σ w², the effective number of values behind the weighted statistics."""
+    """The effective number of values behind the weighted statistics, n = S (Σ w)² / Σ w²."""
     return positions * w.sum().square() / w.square().sum().clamp_min(torch.finfo(w.dtype).tiny)
 
 

@@ -12,16 +12,24 @@ T = TypeVar("T")
 Class = TypeVar("Class", bound=type)
 
 
-def option_names(cls: type) -> list[str]:
-    """The keyword options of a class, those that it hands on to its parents included."""
-    named: dict[str, None] = {}
+def option_hints(cls: type) -> dict[str, Any]:
+    """The keyword options of a class with their annotations, those that it hands on to its parents included."""
+    hints: dict[str, Any] = {}
     for parent in cls.__mro__:
         if "__init__" in parent.__dict__ and parent is not object:
-            parameters = list(inspect.signature(parent.__dict__["__init__"]).parameters.values())[1:]
-            named.update({p.name: None for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)})
+            init = parent.__dict__["__init__"]
+            annotations, parameters = get_type_hints(init), list(inspect.signature(init).parameters.values())[1:]
+            for p in parameters:
+                if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+                    hints.setdefault(p.name, annotations.get(p.name, Any))
             if not any(p.kind is p.VAR_KEYWORD for p in parameters):
                 break
-    return list(named)
+    return hints
+
+
+def option_names(cls: type) -> list[str]:
+    """The names of the keyword options of a class."""
+    return list(option_hints(cls))
 
 
 class Registry(Generic[T]):
@@ -57,23 +65,17 @@ class Registry(Generic[T]):
     def create(self, name: str, options: dict[str, Any] | None = None) -> T:
         """An instance of the class of that name; an option it does not know is an error that lists those it knows."""
         cls, options = self.get(name), options or {}
-        accepted = option_names(cls)
-        unknown = sorted(set(options) - set(accepted))
-        hints = {name: hint for parent in reversed(cls.__mro__) for name, hint in _hints(parent).items()}
-        if unknown:
-            known = ", ".join(accepted) if accepted else "none"
-            raise OptionError(f"The {self.what} {name!r} has no option {unknown[0]!r}; its options are: {known}.")
-        for name, value in options.items():
-            if not _fits(value, hints.get(name, Any)):
-                raise OptionError(f"The option {name!r} must be {_words(hints[name])}, not {value!r}.")
+        hints = option_hints(cls)
+        for option, value in options.items():
+            if option not in hints:
+                known = ", ".join(hints) or "none"
+                raise OptionError(f"The {self.what} {name!r} has no option {option!r}; its options are: {known}.")
+            if not _fits(value, hints[option]):
+                raise OptionError(f"The option {option!r} must be {_words(hints[option])}, not {value!r}.")
         return cls(**options)
 
 
 _SIMPLE = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
-
-
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls.__dict__["__init__"]) if "__init__" in cls.__dict__ and cls is not object else {}
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -21,16 +20,6 @@ def idx_bytes(array: np.ndarray) -> bytes:
 @pytest.fixture
 def to_idx() -> Callable[[np.ndarray], bytes]:
     return idx_bytes
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """The folder of the real image files; tests that need it are marked ``data``."""
-    given = os.environ.get("WRSSL_DATA")
-    folder = Path(given) if given else Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
-    if not (folder / "MNIST" / "raw").is_dir():
-        pytest.skip("the real image files are not here; set WRSSL_DATA to their folder")
-    return folder
 
 
 @pytest.fixture(scope="session")

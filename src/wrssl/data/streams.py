@@ -16,10 +16,15 @@ def check_seed(seed: int) -> int:
     return int(seed)
 
 
+def sequence(seed: int, name: str, *more: int) -> np.random.SeedSequence:
+    """What every stream of the package starts from: ``SeedSequence([seed, crc32(name), …])``."""
+    return np.random.SeedSequence([check_seed(seed), zlib.crc32(name.encode()), *more])
+
+
 def stream(seed: int, name: str) -> np.random.Generator:
-    """A generator for one purpose: ``SeedSequence([seed, crc32(name)])``.
+    """A generator for one purpose.
 
     Separate streams keep one choice (say, the labelled images) fixed while another one (say, the share of
     foreign images) changes.
     """
-    return np.random.default_rng(np.random.SeedSequence([check_seed(seed), zlib.crc32(name.encode())]))
+    return np.random.default_rng(sequence(seed, name))

@@ -33,7 +33,7 @@ FALSE_DROP_RATE = 0.05
 
 
 def energy(logits: Tensor) -> Tensor:
-    """S = −log Σ_c exp z_c: high where no class is recognised."""
+    """The strangeness s = −log Σ_c exp z_c: high where no class is recognised."""
     return -logits.logsumexp(1)
 
 

@@ -14,5 +14,5 @@ def gaussian_like(x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def noisy(x: Tensor, context: Context) -> Tensor:
-    """X + n with n ~ N(0, σ²); x itself where the scenario prescribes no noise."""
+    """Noise added: x + n with n ~ N(0, σ²); x itself where the scenario prescribes no noise."""
     return x + context.noise * gaussian_like(x, context.augment) if context.noise else x

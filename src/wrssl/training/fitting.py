@@ -13,6 +13,7 @@ from torch import nn
 from wrssl import __version__
 from wrssl.api import OptionError, Pool, Weighting
 from wrssl.data import Scenario
+from wrssl.data.streams import check_seed
 from wrssl.evaluate.truth import is_ood
 from wrssl.methods import METHODS
 from wrssl.norm import policy_table
@@ -144,8 +145,7 @@ def _check(bn: str, gate: str | None, seed: int, batch_size: int) -> None:
     policy_table(bn)
     if gate is not None:
         raise OptionError(f"There is no gate {gate!r} in this version; leave gate=None.")
-    if seed < 0:
-        raise OptionError(f"seed must not be negative, but it is {seed}.")
+    check_seed(seed)
     if batch_size < 2:
         raise OptionError(f"batch_size must be at least 2, since batch norm needs statistics; it is {batch_size}.")
 

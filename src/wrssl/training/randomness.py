@@ -6,7 +6,6 @@ in the method still share split, initialisation and data order. Nothing reads or
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,11 +13,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from wrssl.data.streams import sequence
+
 
 def stream_seed(seed: int, name: str, step: int = 0) -> int:
     """A 63-bit seed for one stream at one step."""
-    sequence = np.random.SeedSequence([seed, zlib.crc32(name.encode()), step])
-    return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return int(sequence(seed, name, step).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def stream(seed: int, name: str, step: int = 0) -> torch.Generator:

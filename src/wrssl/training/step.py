@@ -68,12 +68,13 @@ class TrainingStep:
             zero = loss.new_zeros(())
             return Outcome(loss.detach(), loss.detach(), zero, zero)
 
-        net.weights = None if self.weighting.uniform else self.weighting.weights(batch.index).to(h_l)
+        w = self.weighting.weights(batch.index).to(h_l)
+        net.weights = None if self.weighting.uniform else w
         views = method.views(net, batch.x_u, context)
         logits = net.head(views.features)
         r = method.loss(logits, views.targets)
 
-        estimate = self._update_weights(batch, h_l, views, logits, r, context.step)
+        estimate = self._update_weights(batch, h_l, views, w, logits, r, context.step)
         w = self.weighting.weights(batch.index).to(r)
         kept = slice(None) if batch.held_out is None else ~batch.held_out
         labeled = F.cross_entropy(net.head(h_l[kept]), batch.y_l[kept])
@@ -83,13 +84,12 @@ class TrainingStep:
         return Outcome(loss.detach(), labeled.detach(), unlabeled.detach(), w.mean(), estimate)
 
     def _update_weights(
-        self, batch: Batch, h_l: Tensor, views: Views, logits: Tensor, r: Tensor, step: int
+        self, batch: Batch, h_l: Tensor, views: Views, w: Tensor, logits: Tensor, r: Tensor, step: int
     ) -> Estimate | None:
         options = self.weighting.estimator(step)
         estimate = None
         if options is not None:
             labeled, validation = self._labeled_batches(batch, h_l.detach(), options.scope == "head")
-            w = self.weighting.weights(batch.index).to(h_l)
             estimate = self.hypergradient(labeled, views, w, validation, options)
         signal = Signal(step, r.detach(), logits.detach().softmax(1), estimate.gradient if estimate else None)
         self.weighting.update(batch.index, signal)
