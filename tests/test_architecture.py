@@ -12,10 +12,10 @@ import wrssl
 SOURCE = Path(wrssl.__file__).parent
 FLOORS = [  # from the ground up; a room may import from its own floor and below
     {"api", "registry"},
-    {"hypergrad", "norm", "data", "models"},
+    {"hypergrad", "norm", "data", "models", "fast"},
     {"methods", "weighting"},
     {"training", "evaluate"},
-    {"cli", "demo", "__main__", "__init__"},
+    {"cli", "demo", "bench", "__main__", "__init__"},
 ]
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -158,6 +158,16 @@ class Signal:
     hypergradient: Tensor | None
 
 
+class Rows(Protocol):
+    """A table that is read in parts and may be computed only then. A Tensor is one; ``rows[:]`` is all of it."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    def __getitem__(self, rows: slice | Tensor, /) -> Tensor:
+        """These rows, ``(n, k)``, float32."""
+
+
 @dataclass(frozen=True)
 class Pool:
     """What a weighting may know about the unlabelled pool; the truth is not among it.
@@ -165,14 +175,14 @@ class Pool:
     Attributes:
         size: number of members M.
         num_classes: C.
-        embed: ``embed(kind)`` gives an ``(M, k)`` float32 tensor for ``"raw"``, ``"pca"`` or ``"features"``.
+        embed: ``embed(kind)`` gives M rows for ``"raw"``, ``"pca"`` or ``"features"``.
         seed: for the weighting's own randomness.
         truth: is_ood, handed to a weighting that declares ``wants_truth`` (the oracle) and to nobody else.
     """
 
     size: int
     num_classes: int
-    embed: Callable[[str], Tensor]
+    embed: Callable[[str], Rows]
     seed: int
     truth: Tensor | None = None
 

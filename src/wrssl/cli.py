@@ -160,6 +160,17 @@ def fit(
 
 
 @app.command()
+def bench(
+    only: Annotated[list[str] | None, typer.Option(help="A key to measure, repeatable; default all.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """What a step costs, as ratios measured in one run on this machine, in about five minutes."""
+    from wrssl.bench import run_bench
+
+    run_bench(only or (), json_)
+
+
+@app.command()
 def methods() -> None:
     """The base methods and the weightings, one line each."""
     from wrssl.methods import METHODS

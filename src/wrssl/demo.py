@@ -37,18 +37,6 @@ MOONS = {
 
 def run_demo(out: Path | None, seed: int) -> None:
     """Train everything, print the table, write table and picture into a new folder."""
-    import torch
-
-    threads = torch.get_num_threads()
-    # The models are tiny: a second thread costs more than it gives, a lot more where another program is running.
-    torch.set_num_threads(1)
-    try:
-        _run(out, seed)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _run(out: Path | None, seed: int) -> None:
     import wrssl
 
     folder = claim(out if out is not None else _free_name("wrssl-demo"))

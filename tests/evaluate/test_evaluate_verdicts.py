@@ -148,3 +148,67 @@ def test_members_from_the_reference_distribution_are_rarely_dropped():
     reference, pool = randn(2000, 5, seed=6), randn(2000, 5, seed=7)
     frame = verdict_table(range(2000), pool, reference, np.ones(2000), None, None, np.arange(5))
     assert (frame["verdict"] == "drop").mean() == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.mark.parametrize("part", [1, 7, 25, 49, 50, 80])
+def test_parts_give_the_table_of_the_whole(part):
+    truth, cluster = torch.arange(50) % 3 == 0, (torch.arange(50) % 7).to(torch.uint8)
+    whole, logits, reference, weight = table(is_ood=truth, cluster=cluster)
+    parts = verdict_table(
+        whole["id"].tolist(),
+        iter(logits.split(part)),
+        reference,
+        weight,
+        truth,
+        cluster,
+        np.array(["cat", "dog", "eel"]),
+    )
+    assert parts.equals(whole)
+    assert list(parts.dtypes) == list(whole.dtypes)
+
+
+@pytest.mark.parametrize("members", [49, 51])
+def test_logits_and_weights_must_be_of_the_same_members(members):
+    with pytest.raises(ValueError, match="50"):
+        verdict_table(None, [randn(members, 3, seed=1)], randn(9, 3, seed=2), np.ones(50), None, None, np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("ids", "want"),
+    [
+        (None, [0, 1, 2, 3]),
+        (range(4), [0, 1, 2, 3]),
+        (range(10, 2, -2), [10, 8, 6, 4]),
+        (np.array([5, 5, 1, 2]), [5, 5, 1, 2]),
+        (np.array(["a", "b", "c", "dd"]), ["a", "b", "c", "dd"]),
+        (("x", 2, "y", None), ["x", 2, "y", None]),
+    ],
+    ids=str,
+)
+def test_ids_of_any_kind(ids, want):
+    frame = verdict_table(ids, randn(4, 3, seed=1), randn(9, 3, seed=2), np.ones(4), None, None, np.arange(3))
+    assert frame["id"].tolist() == want
+
+
+def test_the_table_shares_no_memory_with_what_it_was_made_of():
+    weight, ids, truth = np.ones(50), np.arange(50), torch.zeros(50, dtype=torch.int8)
+    cluster = torch.zeros(50, dtype=torch.int32)
+    frame = verdict_table(ids, randn(50, 3, seed=1), randn(9, 3, seed=2), weight, truth, cluster, np.arange(3))
+    for values in (weight, ids, truth.numpy(), cluster.numpy()):
+        values += 7
+    assert frame["weight"].eq(1).all()
+    assert frame["id"].tolist() == list(range(50))
+    assert frame["is_ood"].eq(0).all()
+    assert frame["cluster"].eq(0).all()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_bytes_per_member(known):
+    """Words are shared, not copied: 8 bytes each, however long they are and however many members there are."""
+    n, names = 20_000, np.array(["a rather long name of a class", "another", "b"])
+    truth = torch.zeros(n, dtype=torch.bool) if known else None
+    cluster = torch.zeros(n, dtype=torch.uint8) if known else None
+    frame = verdict_table(range(n), randn(n, 3, seed=1), randn(99, 3, seed=2), np.ones(n), truth, cluster, names)
+    assert frame.memory_usage(index=True).sum() <= 56 * n
+    words = verdict_of(np.linspace(0, 1, n), np.ones(n), 0.05)
+    assert len({id(word) for word in words}) == 3

@@ -9,6 +9,8 @@ from torch import nn
 from wrssl.api import DataError, ModelError
 from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
 
 @pytest.mark.parametrize("scale", [0.0, 1e-45, 1e-20, 1e-10, 1e-5])
 @pytest.mark.parametrize(

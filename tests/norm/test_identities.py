@@ -8,6 +8,8 @@ from torch import nn
 
 from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d, sample_weights, weighted_moments
 
+pytestmark = pytest.mark.usefixtures("kernels")
+
 PAIRS = {
     "1d": (WeightedBatchNorm1d, nn.BatchNorm1d, (12, 5)),
     "1d-sequence": (WeightedBatchNorm1d, nn.BatchNorm1d, (12, 5, 7)),

@@ -119,9 +119,10 @@ def test_the_weight_update_moves_weights_but_not_the_model(scope, method):
             assert torch.equal(value, before[name])
 
 
+@pytest.mark.parametrize("curvature", ["exact", "gauss-newton"])
 @pytest.mark.parametrize("method", ["pi", "mt", "vat", "entmin"])
-def test_head_problem_equals_network_problem_where_only_the_head_is_trained(method):
-    """Two independent codes for the same derivative: closed form on features, and torch.func on the whole model."""
+def test_head_problem_equals_network_problem_where_only_the_head_is_trained(method, curvature):
+    """Two independent codes for the same derivative: closed form on features, and autograd on the whole model."""
     net, base, _, _ = make(method, "none", "batch")
     data = batch()
     for p in net.module.parameters():
@@ -136,8 +137,9 @@ def test_head_problem_equals_network_problem_where_only_the_head_is_trained(meth
     from wrssl.hypergrad import implicit_hypergradient
     from wrssl.hypergrad.options import HypergradientOptions
 
-    head = head_problem(net, base, labelled, views, w, validation, HypergradientOptions(curvature="exact"))
-    network = network_problem(net, base, labelled, views, w, validation)
+    options = HypergradientOptions(curvature=curvature)
+    head = head_problem(net, base, labelled, views, w, validation, options)
+    network = network_problem(net, base, labelled, views, w, validation, options)
     estimates = [
         implicit_hypergradient(p, "neumann", terms=4, lookahead=2, step=0.05, diagnose=False).gradient
         for p in (head, network)

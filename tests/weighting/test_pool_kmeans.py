@@ -1,11 +1,11 @@
-"""k-means over a pool: blobs found, reproducible, exact assignment, far from the origin, in parts."""
+"""k-means over a pool: blobs found, reproducible, exact assignment, far from the origin."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from wrssl.weighting.kmeans import kmeans, nearest
+from wrssl.weighting.kmeans import kmeans, nearest, sample_rows, smallest_type
 
 
 def randn(*shape, seed):
@@ -22,7 +22,7 @@ def same_partition(a, b):
 def test_three_blobs_are_found(dims, seed, blobs):
     rows, corner = blobs(300, dims)
     found = kmeans(rows, 3, seed)
-    assert found.dtype == torch.int32
+    assert found.dtype == torch.uint8
     assert found.shape == (300,)
     assert same_partition(found, corner)
 
@@ -33,14 +33,38 @@ def test_a_seed_gives_the_same_clusters_again():
     assert not torch.equal(kmeans(rows, 12, 5), kmeans(rows, 12, 6))
 
 
-@pytest.mark.parametrize("chunk", [7, 50, 65_536])
-def test_nearest_equals_brute_force(chunk, monkeypatch):
-    monkeypatch.setattr("wrssl.weighting.kmeans.CHUNK", chunk)
+@pytest.mark.parametrize("cells", [1, 50, 1 << 25])
+def test_nearest_equals_brute_force(cells, monkeypatch):
+    monkeypatch.setattr("wrssl.weighting.kmeans.CELLS", cells)
     rows, centres = randn(50, 4, seed=2), randn(6, 4, seed=3)
     distance = (rows.unsqueeze(1) - centres).square().sum(2)
-    found = nearest(rows, centres)
-    assert found.dtype == torch.int32
-    assert torch.equal(found.long(), distance.argmin(1))
+    assert torch.equal(nearest(rows, centres).long(), distance.argmin(1))
+
+
+@pytest.mark.parametrize(
+    ("clusters", "kind"),
+    [(1, "uint8"), (256, "uint8"), (257, "int16"), (2**15, "int16"), (2**15 + 1, "int32")],
+)
+def test_numbers_take_no_more_bytes_than_they_need(clusters, kind):
+    assert smallest_type(clusters) == getattr(torch, kind)
+    assert torch.tensor(clusters - 1, dtype=smallest_type(clusters)).item() == clusters - 1
+
+
+@pytest.mark.parametrize("clusters", [256, 300])
+def test_the_last_number_is_as_good_as_the_first(clusters):
+    rows = torch.arange(float(clusters)).unsqueeze(1)
+    assert nearest(rows, rows).tolist() == list(range(clusters))
+
+
+@pytest.mark.parametrize(("size", "count"), [(10, 3), (1000, 1000), (5, 20)])
+def test_a_sample_has_different_rows(size, count):
+    drawn = [sample_rows(size, count, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)]
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+    for rows in drawn:
+        assert rows.dtype == torch.int64
+        assert len(rows.unique()) == len(rows) == min(size, count)
+        assert 0 <= rows.min() <= rows.max() < size
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e5])
@@ -58,15 +82,6 @@ def test_each_row_belongs_to_the_nearest_mean():
     assert wrong < 0.02
 
 
-def test_a_large_pool_is_fitted_on_a_part(monkeypatch, blobs):
-    monkeypatch.setattr("wrssl.weighting.kmeans.FIT_ROWS", 60)
-    monkeypatch.setattr("wrssl.weighting.kmeans.CHUNK", 128)
-    rows, corner = blobs(999)
-    found = kmeans(rows, 3, 0)
-    assert same_partition(found, corner)
-    assert torch.equal(found, kmeans(rows, 3, 0))
-
-
 @pytest.mark.parametrize("clusters", [1, 4])
 def test_one_cluster_and_as_many_as_rows(clusters):
     found = kmeans(torch.tensor([[0.0], [1.0], [5.0], [9.0]]), clusters, 0)
@@ -76,13 +91,6 @@ def test_one_cluster_and_as_many_as_rows(clusters):
 def test_more_clusters_than_distinct_rows():
     rows = torch.tensor([[0.0], [4.0]]).repeat(10, 1)
     assert same_partition(kmeans(rows, 5, 0), rows.squeeze(1))
-
-
-def test_more_clusters_than_the_part_that_is_fitted(monkeypatch):
-    monkeypatch.setattr("wrssl.weighting.kmeans.FIT_ROWS", 20)
-    found = kmeans(randn(100, 2, seed=5), 30, 0)
-    assert found.shape == (100,)
-    assert found.max() < 30
 
 
 def test_the_rows_stay_as_they_are():

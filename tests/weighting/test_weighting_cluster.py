@@ -180,3 +180,31 @@ def test_the_state_goes_into_a_new_object_and_on_from_there(make_pool, make_sign
         weighting.update(torch.arange(5, 20), make_signal(torch.linspace(1, -3, 15)))
     assert torch.equal(one.weights(ALL), other.weights(ALL))
     assert not torch.equal(one.table, state["table"])
+
+
+def test_a_state_from_before_the_clusters_takes_them_away_again(make_pool):
+    """Trial steps may reach the warm-up; afterwards everything is as it was."""
+    weighting = started(make_pool(), embedding="features", warmup=2)
+    before = {name: value.clone() for name, value in weighting.state_dict().items()}
+    assert weighting.clusters() is None
+    weighting.begin_step(2)
+    assert len(weighting.clusters()) == 30
+    weighting.load_state_dict(before)
+    assert weighting.clusters() is None
+    assert weighting.weights(ALL).tolist() == [1.0] * 30
+
+
+def test_a_single_cluster_is_known_after_a_resume(make_pool):
+    pool = make_pool(torch.ones(30, 2))
+    one, other = (started(pool, embedding="features", warmup=2) for _ in range(2))
+    one.begin_step(2)
+    other.load_state_dict(one.state_dict())
+    assert other.clusters().tolist() == [0] * 30
+
+
+def test_a_second_set_up_forgets_the_first(make_pool, blobs):
+    weighting = started(make_pool(), embedding="features", warmup=2)
+    weighting.begin_step(2)
+    weighting.setup(make_pool(blobs(12)[0]))
+    assert weighting.clusters() is None
+    assert weighting.weights(torch.arange(12)).tolist() == [1.0] * 12

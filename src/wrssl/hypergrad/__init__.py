@@ -1,7 +1,8 @@
 """Hypergradients: how the validation loss answers to the weight of each unlabelled example.
 
 ``head_hypergradient`` is the function to start with. Underneath, ``implicit_hypergradient`` runs one algorithm over
-a problem (`HeadProblem`, closed form on cached features; `NetworkProblem`, all parameters) and a solver.
+a problem (`HeadProblem`, closed form on cached features; `LogitProblem`, all parameters with the Gauss-Newton matrix;
+`NetworkProblem`, all parameters with the exact Hessian) and a solver.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from wrssl.hypergrad.comparison import CheckResult, compare
 from wrssl.hypergrad.head import HeadProblem
 from wrssl.hypergrad.head_gradient import head_hypergradient
 from wrssl.hypergrad.implicit import Estimate, implicit_hypergradient
+from wrssl.hypergrad.logits import LogitProblem, LogitRows
 from wrssl.hypergrad.network import NetworkProblem
 from wrssl.hypergrad.power import largest_eigenvalue
 from wrssl.hypergrad.problem import BilevelProblem
@@ -27,6 +29,8 @@ __all__ = [
     "Estimate",
     "HeadProblem",
     "LogitLoss",
+    "LogitProblem",
+    "LogitRows",
     "NetworkProblem",
     "automatic",
     "cg",

@@ -89,7 +89,9 @@ def implicit_hypergradient(
         for _ in range(lookahead):
             theta = theta - eta * problem.train_gradient(theta)
 
-    curvature, alpha = problem.curvature(theta), step
+    # αv, the series with P = 0, needs no product: then the curvature is not prepared either.
+    products = solve is not neumann or options.get("terms") != 0 or relative_damping > 0 or step is None
+    curvature, alpha = problem.curvature(theta) if products else _identity, step
     if relative_damping > 0 or (needs_alpha and step is None):
         # λ_max is measured where it is used: θ^J may be more curved than θ⁰. Two products suffice from there.
         more = power_iterations if eigenvalue is None else 2
@@ -107,6 +109,10 @@ def implicit_hypergradient(
         tiny = torch.finfo(v.dtype).tiny
         stationarity = problem.train_gradient(theta).norm() / v.norm().clamp_min(tiny)
     return Estimate(gradient, eigenvalue, eigenvector, eta, stationarity)
+
+
+def _identity(u: Tensor) -> Tensor:
+    return u
 
 
 def _shifted(matvec: Matvec, shift: Tensor) -> Matvec:

@@ -1,22 +1,19 @@
-"""The whole network: the same problem with derivatives by ``torch.func``."""
+"""The whole network with its exact Hessian: the same problem with derivatives by ``torch.func``."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from wrssl.api import DataError, OptionError
+from wrssl.hypergrad.flat import FlatProblem, Params
 from wrssl.hypergrad.forward import directional
 from wrssl.hypergrad.problem import Matvec
-from wrssl.hypergrad.shapes import check_weights
-
-Params = dict[str, Tensor]
 
 
-class NetworkProblem:
+class NetworkProblem(FlatProblem):
     """θ = all parameters as one flat vector; the losses are functions of a dictionary of parameters.
 
     ``L_T(θ, w) = labeled_loss + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``. The functions must be pure: no batch-norm buffer
@@ -51,33 +48,9 @@ class NetworkProblem:
     ) -> None:
         if hessian not in ("forward", "reverse"):
             raise OptionError(f'hessian="{hessian}" does not exist: use "forward" or "reverse".')
-        self.shapes = {name: value.shape for name, value in params.items()}
-        self.theta = torch.cat([value.detach().reshape(-1) for value in params.values()])
+        super().__init__(params, w, coef, ridge, damping)
         self.labeled, self.unlabeled, self.validation = labeled_loss, unlabeled_losses, validation_loss
-        self.w = check_weights(w, w.numel()).to(self.theta)
-        self.coef, self.ridge, self.damping = coef, ridge, damping
         self.hessian = hessian
-
-    def params(self, theta: Tensor) -> Params:
-        """The flat vector as a dictionary of parameters."""
-        pieces: tuple[Tensor, ...] = torch.split_with_sizes(theta, [s.numel() for s in self.shapes.values()])
-        return {name: piece.view(shape) for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
-
-    def start(self) -> Tensor:
-        """θ⁰: a copy."""
-        return self.theta.clone()
-
-    def with_weights(self, w: Tensor) -> NetworkProblem:
-        """The same problem with other weights."""
-        other = copy.copy(self)
-        other.w = check_weights(w, self.w.numel()).to(self.theta)
-        return other
-
-    def at(self, theta: Tensor) -> NetworkProblem:
-        """The same problem that starts at another θ."""
-        other = copy.copy(self)
-        other.theta = theta.detach()
-        return other
 
     def train_loss(self, theta: Tensor) -> Tensor:
         """``labeled_loss + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``."""

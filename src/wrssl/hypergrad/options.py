@@ -20,7 +20,8 @@ class HypergradientOptions:
         P: terms of the Neumann series beyond the identity, or iterations of CG.
         J: look-ahead steps on a copy of the parameters.
         alpha: step of the look-ahead and of the Neumann series; None takes 1/λmax of the curvature.
-        curvature: ``"gauss-newton"`` (positive semi-definite) or ``"exact"``; the network scope is always exact.
+        curvature: ``"gauss-newton"`` (positive semi-definite) or ``"exact"``, which costs several times
+            more for the whole network.
         damping: δ in (H + δI)q = v, as a fraction of λmax.
         mixed_at: ``"end"`` takes the mixed term at θ^J, ``"start"`` at θ^0 (the one-step gradient of Lemma 1).
     """

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
+from wrssl.fast import constant_parameters
 from wrssl.hypergrad.zspace import LOSSES
 from wrssl.methods.noise import gaussian_like
 from wrssl.methods.registry import register_method
@@ -63,7 +64,9 @@ class VAT(Method):
         d = unit(gaussian_like(x, generator))
         for _ in range(self.power_iterations):
             d = d.detach().requires_grad_()
-            divergence = LOSSES["ce"].value(net.logits(x + self.xi * d, Pass.PERTURBED), p).sum()
+            with constant_parameters():
+                logits = net.logits(x + self.xi * d, Pass.PERTURBED)
+            divergence = LOSSES["ce"].value(logits, p).sum()
             d = unit(torch.autograd.grad(divergence, d)[0])
         return d.detach()
 

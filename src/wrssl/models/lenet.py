@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wrssl.models.fit_size import FitSize
+
 
 class LeNet(nn.Module):
     """Convolutions 5x5 of 6, 16 and 120 channels, then fully connected 84 and C.
@@ -25,8 +27,9 @@ class LeNet(nn.Module):
     def __init__(self, input_shape: tuple[int, int, int], num_classes: int, batch_norm: bool = True) -> None:
         super().__init__()
         channels, height, width = input_shape
-        self.side = 28 if (height, width) == (28, 28) else 32
-        self.conv1 = nn.Conv2d(channels, 6, 5, padding=2 if self.side == 28 else 0)
+        side = 28 if (height, width) == (28, 28) else 32
+        self.fit_size = FitSize(side)
+        self.conv1 = nn.Conv2d(channels, 6, 5, padding=2 if side == 28 else 0)
         self.bn1 = nn.BatchNorm2d(6) if batch_norm else nn.Identity()
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.bn2 = nn.BatchNorm2d(16) if batch_norm else nn.Identity()
@@ -38,12 +41,7 @@ class LeNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits, shape ``(B, C)``."""
-        size = (self.side, self.side)
-        if x.shape[-2:] != size:
-            # Without the low-pass filter a large image would lose thin lines to aliasing.
-            shrinks = max(x.shape[-2:]) > self.side
-            x = F.interpolate(x, size=size, mode="bilinear", align_corners=False, antialias=shrinks)
-        h = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 2)
+        h = F.max_pool2d(F.relu(self.bn1(self.conv1(self.fit_size(x)))), 2)
         h = F.max_pool2d(F.relu(self.bn2(self.conv2(h))), 2)
         h = F.relu(self.bn3(self.conv3(h))).flatten(1)
         h = F.relu(self.bn4(self.fc(h)))

@@ -88,4 +88,4 @@ def check_hypergradient(
         problem = head_problem(net, base, labeled, views, weights, validation, choices)
         problem.ridge = ridge
         return check_head(problem, solver, at=at, **options)
-    return check_one_step(network_problem(net, base, labeled, views, weights, validation), eta)
+    return check_one_step(network_problem(net, base, labeled, views, weights, validation, choices), eta)

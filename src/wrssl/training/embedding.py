@@ -1,6 +1,12 @@
-"""Embeddings of the pool, for clustering: raw values, principal components, or the network's own features."""
+"""Embeddings of the pool, for clustering: raw values, principal components, or the network's own features.
+
+They are computed while they are read, part by part: a pool on disk stays there, and no embedding is ever in memory as a
+whole.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -8,12 +14,14 @@ from torch import Tensor
 
 from wrssl.api import OptionError, Pass
 from wrssl.data import prepare
+from wrssl.data.patience import announced
 from wrssl.training.passes import PolicyNet
+from wrssl.weighting.kmeans import sample_rows
 
 COMPONENTS = 50
 FIT_ROWS = 20_000
 SIDE = 32  # larger images are averaged down first: finer detail does not help k-means, and the covariance stays small
-CHUNK = 2_000
+CHUNK = 2_000  # members that go through an embedding at once
 
 
 def raw_rows(x: Tensor) -> Tensor:
@@ -24,26 +32,38 @@ def raw_rows(x: Tensor) -> Tensor:
     return x.flatten(1)
 
 
-def principal_components(pool: Tensor, generator: torch.Generator) -> Tensor:
-    """The first 50 principal components of ``raw_rows``, from the covariance of at most 20,000 random members."""
-    chosen = torch.randperm(len(pool), generator=generator)[:FIT_ROWS].sort().values
-    part = torch.cat([raw_rows(pool[rows]) for rows in chosen.split(CHUNK)]).double()
+class EmbeddedRows:
+    """``f(x_j)`` for the members j that are asked for, computed then and in chunks.
+
+    Args:
+        pool: the values as they are stored, possibly memory-mapped.
+        f: from stored values to rows.
+    """
+
+    def __init__(self, pool: Tensor, f: Callable[[Tensor], Tensor]) -> None:
+        self.pool, self.f = pool, f
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    def __getitem__(self, rows: slice | Tensor, /) -> Tensor:
+        if isinstance(rows, Tensor):  # gathered chunk by chunk, since gathering copies
+            return torch.cat([self.f(self.pool[part]) for part in rows.split(CHUNK)])
+        return torch.cat([self.f(part) for part in self.pool[rows].split(CHUNK)])
+
+
+def principal_components(pool: Tensor, generator: torch.Generator) -> EmbeddedRows:
+    """(x − m)ᵀV with the mean m and the first 50 eigenvectors V of the covariance of at most 20,000 random members."""
+    chosen = sample_rows(len(pool), FIT_ROWS, generator).sort().values
+    # Filled and centred in place: with images of 3 × 32 × 32 this matrix has half a gigabyte.
+    part = torch.empty(len(chosen), raw_rows(pool[:1]).shape[1], dtype=torch.float64)
+    for here, there in zip(part.split(CHUNK), chosen.split(CHUNK), strict=True):
+        here.copy_(raw_rows(pool[there]))
     mean = part.mean(0)
-    covariance = (part - mean).T @ (part - mean) / len(part)
-    directions = torch.linalg.eigh(covariance)[1].flip(1)[:, :COMPONENTS]
-    mean, directions = mean.float(), directions.float()
-    return torch.cat([(raw_rows(chunk) - mean) @ directions for chunk in pool.split(CHUNK)])
-
-
-@torch.no_grad()
-def network_features(pool: Tensor, net: PolicyNet, device: torch.device) -> Tensor:
-    """The input of the last layer for every member, with the running statistics."""
-    net.parts.eval()
-    try:
-        chunks = [net.features(prepare(chunk).to(device), Pass.EVALUATION).cpu() for chunk in pool.split(CHUNK)]
-    finally:
-        net.parts.train()
-    return torch.cat(chunks)
+    part -= mean
+    directions = torch.linalg.eigh(part.T @ part / len(part))[1].flip(1)[:, :COMPONENTS].float()
+    mean = mean.float()
+    return EmbeddedRows(pool, lambda x: (raw_rows(x) - mean) @ directions)
 
 
 class PoolEmbedding:
@@ -52,12 +72,22 @@ class PoolEmbedding:
     def __init__(self, pool: Tensor, net: PolicyNet, device: torch.device, generator: torch.Generator) -> None:
         self.pool, self.net, self.device, self.generator = pool, net, device, generator
 
-    def __call__(self, kind: str) -> Tensor:
-        """An (M, k) float32 tensor."""
+    def __call__(self, kind: str) -> EmbeddedRows:
+        """M float32 rows; those of ``"features"`` belong to the network as it is when they are read."""
         if kind == "raw":
-            return torch.cat([raw_rows(chunk) for chunk in self.pool.split(CHUNK)])
+            return EmbeddedRows(self.pool, raw_rows)
         if kind == "pca":
-            return principal_components(self.pool, self.generator)
+            with announced("finding the principal components of the pool"):
+                return principal_components(self.pool, self.generator)
         if kind == "features":
-            return network_features(self.pool, self.net, self.device)
+            return EmbeddedRows(self.pool, self._features)
         raise OptionError(f"There is no embedding {kind!r}; choose raw, pca or features.")
+
+    @torch.no_grad()
+    def _features(self, x: Tensor) -> Tensor:
+        """The input of the last layer, with the running statistics."""
+        self.net.parts.eval()
+        try:
+            return self.net.features(prepare(x).to(self.device), Pass.EVALUATION).float().cpu()
+        finally:
+            self.net.parts.train()

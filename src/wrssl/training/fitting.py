@@ -12,11 +12,12 @@ from torch import nn
 
 from wrssl import __version__
 from wrssl.api import OptionError, Pool, Weighting
-from wrssl.data import Scenario
+from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
 from wrssl.evaluate.truth import is_ood
 from wrssl.methods import METHODS
 from wrssl.norm import policy_table
+from wrssl.norm.native import native_kernels
 from wrssl.training.callbacks import Callback
 from wrssl.training.data import TrainingData
 from wrssl.training.embedding import PoolEmbedding
@@ -30,6 +31,8 @@ from wrssl.training.randomness import stream, stream_seed
 from wrssl.training.result import ARRAY, CONFIG, OWN_MODULE, STATE, Result, claim
 from wrssl.training.state import NUMBERS, Checkpointer, load_state, save_state
 from wrssl.training.steps import choose_steps
+from wrssl.training.threads import choose_threads
+from wrssl.training.threads import threads as use_threads
 from wrssl.weighting import WEIGHTINGS
 
 EVALUATIONS = 20  # per run, but at least one every 100 steps
@@ -57,6 +60,8 @@ def fit(
     progress: bool | None = None,
     callbacks: Sequence[Callback] = (),
     resume: bool = False,
+    threads: int | None = None,
+    fast: bool = True,
 ) -> Result:
     """Train a classifier on few labels and a pool that may contain anything.
 
@@ -84,6 +89,9 @@ def fit(
         progress: show a progress bar; None shows one where standard error is a terminal.
         callbacks: watchers.
         resume: go on with the run in ``out``.
+        threads: of torch, while this runs; None takes one for small networks and all that torch may use for others.
+        fast: use the kernels of ``wrssl.fast`` and the native weighted batch norm where they apply. False computes the
+            same, up to rounding, layer by layer.
     """
     _check(bn, gate, seed, batch_size)
     place = find_device(device)
@@ -92,20 +100,14 @@ def fit(
     if not rate > 0:
         raise OptionError(f"lr must be above 0, but it is {rate}.")
     data = TrainingData.of(scenario, seed, budget)
-    net = build_network(scenario, model, bn, head, seed, place)
+    net = build_network(scenario, model, bn, head, seed, place, fast)
     base.setup(net)
-    if base.uses_unlabeled:
-        weighting.setup(_pool(scenario, weighting, net, place, seed))
+    number_of_threads = choose_threads(threads, net.module, prepare(scenario.labeled[0][:1]).to(place), batch_size)
 
-    def trainer_for(number: int, watchers: Sequence[Callback] = ()) -> Trainer:
-        plan = Plan(number, batch_size, rate, seed, max(1, min(100, number // EVALUATIONS)))
-        return Trainer(data, net, base, weighting, plan, place, watchers)
-
-    number = choose_steps(steps, scenario, trainer_for)
     config = {
         "wrssl": __version__,
         "torch": torch.__version__,
-        "threads": torch.get_num_threads(),
+        "threads": number_of_threads,
         **describe(scenario),
         "model": model if isinstance(model, str) else OWN_MODULE,
         "method": method,
@@ -113,23 +115,36 @@ def fit(
         "weights": weights,
         "weight_options": {k: v if _is_plain(v) else ARRAY for k, v in (weight_options or {}).items()},
         "bn": bn,
-        "steps": number,
         "seed": seed,
         "batch_size": batch_size,
         "lr": rate,
         "budget": budget,
         "head": head,
         "device": str(place),
+        "fast": fast,
     }
     watchers = list(callbacks)
     if progress if progress is not None else someone_watches():
         watchers.append(ProgressBar(f"{method} · {weights} · {bn}"))
-    trainer = trainer_for(number, watchers)
-    if out is None:
-        trainer.run()
-        return judge(scenario, trainer, config)
-    folder = Path(out) if resume else claim(out)
-    if not resume:
+
+    def trainer_for(number: int, watchers: Sequence[Callback] = ()) -> Trainer:
+        plan = Plan(number, batch_size, rate, seed, max(1, min(100, number // EVALUATIONS)))
+        return Trainer(data, net, base, weighting, plan, place, watchers)
+
+    with use_threads(number_of_threads), native_kernels(fast):
+        if base.uses_unlabeled:
+            weighting.setup(_pool(scenario, weighting, net, place, seed))
+        config["steps"] = choose_steps(steps, scenario, trainer_for)
+        trainer = trainer_for(config["steps"], watchers)
+        if out is None:
+            trainer.run()
+            return judge(scenario, trainer, config)
+        return _train_into(Path(out) if resume else claim(out), scenario, trainer, config)
+
+
+def _train_into(folder: Path, scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Result:
+    """Train, or go on training, and write everything into the run directory."""
+    if not (folder / CONFIG).is_file():
         write_json(folder / CONFIG, config)
     if (folder / STATE / NUMBERS).is_file():
         load_state(trainer, folder / STATE)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call
 
 from wrssl.api import Method, Pass, State, Views
-from wrssl.hypergrad import Estimate, HeadProblem, NetworkProblem, implicit_hypergradient
+from wrssl.hypergrad import (
+    BilevelProblem,
+    Estimate,
+    HeadProblem,
+    LogitProblem,
+    LogitRows,
+    NetworkProblem,
+    implicit_hypergradient,
+)
 from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.hypergrad.power import largest_eigenvalue, safe_step
 from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
-from wrssl.norm import Source, statistics
+from wrssl.norm import statistics
 from wrssl.training.passes import PolicyNet
+
+
+REFRESH = 10  # updates between two measurements of λmax of the whole network
 
 
 @dataclass(frozen=True)
@@ -63,33 +76,48 @@ def head_problem(
 
 
 def network_problem(
-    net: PolicyNet, method: Method, labeled: LabeledBatch, views: Views, w: Tensor, validation: LabeledBatch
-) -> NetworkProblem:
-    """All parameters; every loss is a function of a parameter dictionary, evaluated with ``functional_call``.
+    net: PolicyNet,
+    method: Method,
+    labeled: LabeledBatch,
+    views: Views,
+    w: Tensor,
+    validation: LabeledBatch,
+    options: HypergradientOptions,
+) -> LogitProblem | NetworkProblem:
+    """All parameters; every batch is a function of a parameter dictionary.
 
     Labelled and validation rows are look-ahead passes (batch statistics, no update). The unlabelled rows repeat the
     gradient-carrying pass of the step, with the statistics that it used and no update: the loss that is differentiated
     must be the loss that is trained.
     """
+    exact = options.curvature == "exact"
 
-    def logits(parameters: dict[str, Tensor], x: Tensor, source: Source, weights: Tensor | None) -> Tensor:
-        with statistics(net.layers, source, False, weights):
-            output: Tensor = functional_call(net.module, parameters, (x,))
-        return output
+    def rows(x: Tensor, kind: Pass, weights: Tensor | None, parameters: dict[str, Tensor]) -> Tensor:
+        with statistics(net.layers, net.table[kind][0], False, weights):
+            return net.call(parameters, x, plain=exact)
 
-    def cross_entropy(batch: LabeledBatch, kind: Pass, parameters: dict[str, Tensor]) -> Tensor:
-        return F.cross_entropy(logits(parameters, batch.x, net.table[kind][0], None), batch.y)
-
-    def unlabeled(parameters: dict[str, Tensor]) -> Tensor:
-        return method.loss(logits(parameters, views.inputs, net.table[views.kind][0], net.weights), views.targets)
-
+    on_labeled = partial(rows, labeled.x, Pass.LOOKAHEAD, None)
+    on_pool = partial(rows, views.inputs, views.kind, net.weights)
+    on_validation = partial(rows, validation.x, Pass.VALIDATION, None)
+    parameters = {name: p.detach() for name, p in net.module.named_parameters() if p.requires_grad}
+    if not exact:
+        return LogitProblem(
+            parameters,
+            LogitRows(on_labeled, labeled.y),
+            LogitRows(on_pool, views.targets),
+            LogitRows(on_validation, validation.y),
+            w,
+            zloss=logit_loss_of(method),
+            coef=method.coef,
+        )
     return NetworkProblem(
-        {name: p.detach() for name, p in net.module.named_parameters() if p.requires_grad},
-        partial(cross_entropy, labeled, Pass.LOOKAHEAD),
-        unlabeled,
-        partial(cross_entropy, validation, Pass.VALIDATION),
+        parameters,
+        lambda p: F.cross_entropy(on_labeled(p), labeled.y),
+        lambda p: method.loss(on_pool(p), views.targets),
+        lambda p: F.cross_entropy(on_validation(p), validation.y),
         w,
         coef=method.coef,
+        hessian="reverse",
     )
 
 
@@ -99,22 +127,40 @@ class HypergradientEstimator:
     def __init__(self, net: PolicyNet, method: Method) -> None:
         self.net, self.method = net, method
         self.eigenvector: Tensor | None = None
+        self.eigenvalue: Tensor | None = None
+        self.updates = 0
 
     def __call__(
-        self, labeled: LabeledBatch, views: Views, w: Tensor, validation: LabeledBatch, options: HypergradientOptions
+        self,
+        labeled: LabeledBatch,
+        views: Views,
+        w: Tensor,
+        validation: LabeledBatch,
+        options: HypergradientOptions,
+        loss: Callable[[], Tensor] | None = None,
     ) -> Estimate:
-        """dL_V/dw of this batch; the model and its buffers stay as they are."""
-        problem: HeadProblem | NetworkProblem
+        """dL_V/dw of this batch; the model and its buffers stay as they are.
+
+        Args:
+            labeled: the rows behind L_T.
+            views: the unlabelled rows of L_T.
+            w: their weights.
+            validation: the rows behind L_V.
+            options: how to estimate.
+            loss: L_T with the graph of this step's passes; None where the step trains on other rows.
+        """
+        problem: HeadProblem | LogitProblem | NetworkProblem
         if options.scope == "head":
             problem = head_problem(self.net, self.method, labeled, views, w, validation, options)
         else:
-            problem = network_problem(self.net, self.method, labeled, views, w, validation)
+            problem = network_problem(self.net, self.method, labeled, views, w, validation, options)
+            problem.known = None if loss is None else partial(self._gradient_of, loss)
         warm = 2 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(
             problem,
             options.solver,
             lookahead=options.J,
-            step=options.alpha,
+            step=self._step(problem, options),
             mixed_at=options.mixed_at,
             relative_damping=options.damping,
             power_iterations=warm,
@@ -125,13 +171,38 @@ class HypergradientEstimator:
         self.eigenvector = estimate.eigenvector if estimate.eigenvector is not None else self.eigenvector
         return estimate
 
+    def _gradient_of(self, loss: Callable[[], Tensor]) -> Tensor:
+        parameters = [p for p in self.net.module.parameters() if p.requires_grad]
+        with torch.enable_grad():  # kept: the step itself goes back through the same graph
+            gradients = torch.autograd.grad(loss(), parameters, retain_graph=True, materialize_grads=True)
+        return torch.cat([g.reshape(-1) for g in gradients])
+
+    def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:
+        """1/λmax for the whole network, measured anew every ``REFRESH`` updates.
+
+        There a product costs as much as a training step, and the series tolerates a λmax that doubles; for the head it
+        costs next to nothing, and is measured where it is used.
+        """
+        if options.scope == "head" or options.alpha is not None or options.damping > 0:
+            return options.alpha
+        if self.eigenvalue is None or self.updates % REFRESH == 0:
+            products = 10 if self.eigenvector is None else 3
+            self.eigenvalue, self.eigenvector = largest_eigenvalue(
+                problem.curvature(problem.start()), problem.start(), start=self.eigenvector, iterations=products
+            )
+        self.updates += 1
+        return safe_step(self.eigenvalue)
+
     def state_dict(self) -> State:
-        """The eigenvector: a resumed run continues with the very same step sizes."""
-        return {} if self.eigenvector is None else {"eigenvector": self.eigenvector}
+        """What a resumed run needs to continue with the very same step sizes."""
+        state = {"eigenvector": self.eigenvector, "eigenvalue": self.eigenvalue}
+        tensors: State = {name: value for name, value in state.items() if value is not None}
+        return {**tensors, "updates": torch.tensor(self.updates)} if tensors else {}
 
     def load_state_dict(self, state: State) -> None:
         """Inverse of ``state_dict``."""
-        self.eigenvector = state.get("eigenvector")
+        self.eigenvector, self.eigenvalue = state.get("eigenvector"), state.get("eigenvalue")
+        self.updates = int(state.get("updates", 0))
 
 
 def _solver_options(options: HypergradientOptions) -> dict[str, Any]:

@@ -1,15 +1,21 @@
-"""From a finished training to a ``Result``: the selected checkpoint, the test set once, verdicts on the pool."""
+"""From a finished training to a ``Result``: the selected checkpoint, the test set once, verdicts on the pool.
+
+The pool is walked over in chunks; what stays of a member is its row of the table and its weight.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from wrssl.api import Weighting
 from wrssl.data import Scenario
+from wrssl.data.patience import walk
 from wrssl.evaluate.infer import accuracy_and_loss, logits_of
 from wrssl.evaluate.metrics import auroc, fpr_at_tpr
 from wrssl.evaluate.truth import is_ood
@@ -20,6 +26,8 @@ from wrssl.training.result import Result
 if TYPE_CHECKING:
     import pandas as pd
 
+CHUNK = 10_000  # members at once; a multiple of the batch of logits_of, so that every batch but the last is full
+
 
 def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Result:
     """Everything that is said about a run; the only place that looks at the test set and, for metrics, at the truth."""
@@ -28,12 +36,12 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Resul
     trainer.take_best()
     model, used = trainer.net.module.eval(), trainer.method.uses_unlabeled
     size = len(scenario.unlabeled)
-    weights = trainer.weighting.weights(torch.arange(size)).double().cpu().numpy() if used else np.zeros(size)
+    weights = final_weights(trainer.weighting, size) if used else np.zeros(size)
     reference = scenario.labeled[0] if scenario.validation is None else scenario.validation[0]
     truth = is_ood(scenario)
     verdicts = verdict_table(
         scenario.ids,
-        logits_of(model, scenario.unlabeled),
+        _logits_in_parts(model, scenario.unlabeled),
         logits_of(model, reference),
         weights,
         truth,
@@ -45,6 +53,20 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Resul
         x, y = scenario.test
         metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(logits_of(model, x), y)
     return Result(model, weights, verdicts, pd.DataFrame(trainer.history), metrics, config, scenario.classes)
+
+
+def final_weights(weighting: Weighting, size: int) -> NDArray[np.float64]:
+    """The weight of every member; only the chunk that is asked for needs more than its eight bytes per member."""
+    weights = np.empty(size)
+    for start in range(0, size, CHUNK):
+        index = torch.arange(start, min(start + CHUNK, size))
+        weights[start : start + CHUNK] = weighting.weights(index).cpu().numpy()
+    return weights
+
+
+def _logits_in_parts(model: nn.Module, pool: Tensor) -> Iterator[Tensor]:
+    for rows in walk(len(pool), CHUNK, "judging the pool"):
+        yield logits_of(model, pool[rows])
 
 
 def _run_metrics(trainer: Trainer) -> dict[str, Any]:

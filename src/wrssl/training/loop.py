@@ -84,7 +84,7 @@ class Trainer:
         self.data, self.net, self.method, self.weighting = data, net, method, weighting
         self.plan, self.device, self.callbacks = plan, device, list(callbacks)
         parameters = [p for p in net.module.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.Adam(parameters, lr=plan.lr)
+        self.optimizer = torch.optim.Adam(parameters, lr=plan.lr, fused=True)
         self.perform = TrainingStep(net, method, weighting, self.optimizer)
         self.batches = Batches(data, plan.batch_size, plan.seed, device)
         self.best, self.history = Best(), list[dict[str, Any]]()

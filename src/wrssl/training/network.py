@@ -16,7 +16,13 @@ from wrssl.training.randomness import stream
 
 
 def build_network(
-    scenario: Scenario, model: str | nn.Module, bn: str, head: str | None, seed: int, device: torch.device
+    scenario: Scenario,
+    model: str | nn.Module,
+    bn: str,
+    head: str | None,
+    seed: int,
+    device: torch.device,
+    fast: bool = True,
 ) -> PolicyNet:
     """The model with weighted batch norm, split into backbone and head; a module of the user is copied first."""
     if isinstance(model, str):
@@ -30,7 +36,7 @@ def build_network(
             f"The model gives {parts.head.out_features} logits but the labels have {scenario.num_classes} classes; "
             f"end the model with Linear(..., {scenario.num_classes})."
         )
-    return PolicyNet(parts, bn)
+    return PolicyNet(parts, bn, fast)
 
 
 def find_device(device: str | torch.device | None) -> torch.device:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from wrssl.api import Pass
+from wrssl.fast import accelerate
 from wrssl.models.split import Split
 from wrssl.norm import policy_table, statistics, weighted_layers
 
@@ -19,10 +22,12 @@ class PolicyNet:
     Args:
         parts: the model, split into backbone and head.
         policy: ``batch``, ``frozen``, ``eval`` or ``weighted``.
+        fast: run the blocks that ``wrssl.fast`` recognises with its kernels; the numbers agree up to rounding.
     """
 
-    def __init__(self, parts: Split, policy: str) -> None:
-        self.parts, self.policy, self.table = parts, policy, policy_table(policy)
+    def __init__(self, parts: Split, policy: str, fast: bool = True) -> None:
+        self.parts, self.policy, self.table, self.fast = parts, policy, policy_table(policy), fast
+        self.backbone = (accelerate(parts.backbone, parts.head.weight.device) if fast else None) or parts.backbone
         self.layers = weighted_layers(parts.model)
         self.weights: Tensor | None = None  # of the current unlabelled batch; set before its passes
         self.images: Counter[Pass] = Counter()
@@ -43,13 +48,29 @@ class PolicyNet:
         self.images[kind] += len(x)
         source, updates = self.table[kind]
         with statistics(self.layers, source, updates, self.weights):
-            features: Tensor = self.parts.backbone(x)
+            features: Tensor = self.backbone(x)
         return features
 
     def logits(self, x: Tensor, kind: Pass) -> Tensor:
         """``head(features(x, kind))``."""
         logits: Tensor = self.head(self.features(x, kind))
         return logits
+
+    def call(self, parameters: dict[str, Tensor], x: Tensor, plain: bool = False) -> Tensor:
+        """The logits of ``x`` with other parameters; which statistics count is up to the caller.
+
+        Args:
+            parameters: by their names in the model.
+            x: inputs.
+            plain: by the layers themselves, which can be differentiated twice.
+        """
+        names = [f"{self.parts.head_name}.weight".lstrip("."), f"{self.parts.head_name}.bias".lstrip(".")]
+        if plain or self.backbone is self.parts.backbone or names[0] not in parameters:
+            output: Tensor = functional_call(self.module, parameters, (x,))
+            return output
+        body = {name: value for name, value in parameters.items() if name not in names}
+        features: Tensor = functional_call(self.backbone, body, (x,))
+        return F.linear(features, parameters[names[0]], parameters.get(names[1]))
 
     def updates(self, kind: Pass) -> bool:
         """Whether a pass of this kind moves the running statistics."""
@@ -59,7 +80,7 @@ class PolicyNet:
         """The same policy, weights and counters over another copy of the model."""
         twin = self._twins.get(id(module))
         if twin is None or twin.module is not module:
-            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy)
+            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.fast)
             twin.images = self.images
         twin.weights = self.weights
         return twin

@@ -12,6 +12,7 @@ loss = CE(head(h_l), y_l) + λ · mean_j(w_j r_j),   r = method.loss(head(h_u), 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -57,6 +58,7 @@ class TrainingStep:
     def __init__(self, net: PolicyNet, method: Method, weighting: Weighting, optimizer: torch.optim.Optimizer) -> None:
         self.net, self.method, self.weighting, self.optimizer = net, method, weighting, optimizer
         self.hypergradient = HypergradientEstimator(net, method)
+        self._trained = [p for group in optimizer.param_groups for p in group["params"]]
 
     def __call__(self, batch: Batch, context: Context) -> Outcome:
         """Forward, weight update where it is due, backward, optimiser step."""
@@ -76,8 +78,7 @@ class TrainingStep:
 
         estimate = self._update_weights(batch, h_l, views, w, logits, r, context.step)
         w = self.weighting.weights(batch.index).to(r)
-        kept = slice(None) if batch.held_out is None else ~batch.held_out
-        labeled = F.cross_entropy(net.head(h_l[kept]), batch.y_l[kept])
+        labeled = self._labeled_loss(batch, h_l)
         unlabeled = weighted_mean(r, w)
         loss = labeled + method.coef * unlabeled
         self._descend(loss, context.step)
@@ -90,10 +91,20 @@ class TrainingStep:
         estimate = None
         if options is not None:
             labeled, validation = self._labeled_batches(batch, h_l.detach(), options.scope == "head")
-            estimate = self.hypergradient(labeled, views, w, validation, options)
+            loss = partial(self._loss, batch, h_l, r, w) if batch.held_out is None else None
+            estimate = self.hypergradient(labeled, views, w, validation, options, loss)
         signal = Signal(step, r.detach(), logits.detach().softmax(1), estimate.gradient if estimate else None)
         self.weighting.update(batch.index, signal)
         return estimate
+
+    def _labeled_loss(self, batch: Batch, h_l: Tensor) -> Tensor:
+        if batch.held_out is None:
+            return F.cross_entropy(self.net.head(h_l), batch.y_l)
+        return F.cross_entropy(self.net.head(h_l[~batch.held_out]), batch.y_l[~batch.held_out])
+
+    def _loss(self, batch: Batch, h_l: Tensor, r: Tensor, w: Tensor) -> Tensor:
+        """L_T of this step, with its graph."""
+        return self._labeled_loss(batch, h_l) + self.method.coef * weighted_mean(r, w)
 
     def _labeled_batches(self, batch: Batch, h_l: Tensor, needs_features: bool) -> tuple[LabeledBatch, LabeledBatch]:
         """The batches behind L_T and L_V."""
@@ -110,4 +121,6 @@ class TrainingStep:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
+        # Torch's fused optimisers change parameters without telling autograd; what is kept per version must know.
+        torch.autograd.graph.increment_version(self._trained)
         self.method.after_step(self.net, step)

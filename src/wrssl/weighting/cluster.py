@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,6 +11,7 @@ from wrssl.api import DataError, OptionError, Pool, State
 from wrssl.hypergrad.clusters import segment_mean, segment_sum
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.weighting.bilevel import BilevelWeighting
+from wrssl.weighting.given import GivenRows
 from wrssl.weighting.kmeans import kmeans
 from wrssl.weighting.registry import register_weighting
 
@@ -29,7 +29,7 @@ class ClusterWeighting(BilevelWeighting):
         K: number of clusters.
         embedding: what is clustered: ``"pca"`` (50 components of the raw values), ``"raw"``, ``"features"`` (of the
             network itself, taken at step ``warmup``; all weights are 1 until then), or an array with one row per
-            member, for example from a pre-trained network.
+            member, for example from a pre-trained network; it may be a memory map.
         warmup: the step at which ``"features"`` are taken.
         options: those of ``BilevelWeighting``.
     """
@@ -43,8 +43,7 @@ class ClusterWeighting(BilevelWeighting):
         if isinstance(embedding, str) and embedding not in EMBEDDINGS:
             raise OptionError(f"embedding must be one of {', '.join(EMBEDDINGS)} or an array, not {embedding!r}.")
         self.K, self.embedding, self.warmup = K, embedding, warmup
-        self.cluster_of = torch.zeros(0, dtype=torch.int32)
-        self._known = False
+        self.cluster_of = torch.zeros(0, dtype=torch.uint8)  # empty until there are clusters
 
     @property
     def _late(self) -> bool:
@@ -53,8 +52,7 @@ class ClusterWeighting(BilevelWeighting):
     def setup(self, pool: Pool) -> None:
         """Cluster the pool, unless the features are still to be learned."""
         self.pool = pool
-        self.table = torch.ones(min(self.K, pool.size))
-        self.cluster_of = torch.zeros(pool.size, dtype=torch.int32)
+        self.table, self.cluster_of = torch.ones(min(self.K, pool.size)), self.cluster_of[:0]
         if not self._late:
             self._cluster()
 
@@ -64,28 +62,22 @@ class ClusterWeighting(BilevelWeighting):
             self._cluster()
 
     def _cluster(self) -> None:
-        if isinstance(self.embedding, str):
-            rows = self.pool.embed(self.embedding)
-        else:
-            given = torch.as_tensor(np.asarray(self.embedding), dtype=torch.float32)
-            rows = given.reshape(len(given), -1) if given.dim() else given.reshape(1, 1)
+        named = isinstance(self.embedding, str)
+        rows = self.pool.embed(self.embedding) if named else GivenRows(self.embedding)
         if len(rows) != self.pool.size:
             raise DataError(
                 f"The embedding has {len(rows)} rows but the pool has {self.pool.size} members; "
                 "give one row per member, in pool order."
             )
-        if not bool(torch.isfinite(rows).all()):
-            raise DataError("The embedding contains NaN or infinite values; remove them before clustering.")
         self.cluster_of = kmeans(rows, len(self.table), self.pool.seed)
-        self._known = True
 
     def estimator(self, step: int) -> HypergradientOptions | None:
         """None before the clusters are there."""
         return None if self._late and step < self.warmup else super().estimator(step)
 
     def entries(self, index: Tensor) -> Tensor:
-        """The cluster of each member."""
-        return self.cluster_of[index].long()
+        """The cluster of each member; before there are any, one for all."""
+        return self.cluster_of[index].long() if len(self.cluster_of) else torch.zeros_like(index)
 
     def gradient_of_rows(self, index: Tensor, hypergradient: Tensor) -> tuple[Tensor, Tensor]:
         """The clusters that occur in the batch, with the mean (or, as in the paper, the sum) of their gradients."""
@@ -96,8 +88,8 @@ class ClusterWeighting(BilevelWeighting):
         return rows, segment_mean(hypergradient, cluster, len(self.table))[0][rows]
 
     def clusters(self) -> Tensor | None:
-        """The cluster of each member; None before there are any."""
-        return self.cluster_of if self._known else None
+        """The cluster of each member, in a small type (``.long()`` makes indices of it); None before there are any."""
+        return self.cluster_of if len(self.cluster_of) else None
 
     def state_dict(self) -> State:
         """The table, its running average and the clusters."""
@@ -107,4 +99,3 @@ class ClusterWeighting(BilevelWeighting):
         """Inverse of ``state_dict``."""
         super().load_state_dict(state)
         self.cluster_of = state["cluster_of"].clone()
-        self._known = self._known or bool(self.cluster_of.any())

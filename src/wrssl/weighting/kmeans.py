@@ -1,4 +1,16 @@
-"""k-means over the embeddings of a pool."""
+"""k-means over the embeddings of a pool, which are read in parts.
+
+The centres come from a random sample of at most 20,000 rows. Each row then belongs to
+
+    k(x) = argmin_k ‖x − c_k‖² = argmin_k (‖c_k‖²/2 − xᵀc_k),
+
+one chunk after the other. In memory are the sample, one chunk with its distances, and the result: one byte per row up
+to 256 clusters, two up to 32,768. The size of a chunk is a constant and no option. Another one could change the last
+bit of a distance, so that a row with two equally near centres goes to the other one, and nothing else.
+
+With fewer distinct rows than clusters (copies in the pool) some clusters stay empty. That harms nobody: their weight is
+never asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +19,66 @@ import warnings
 import torch
 from torch import Tensor
 
+from wrssl.api import DataError, Rows
+from wrssl.data.patience import announced, walk
+
 FIT_ROWS = 20_000  # centres do not get better from more rows, only later
-CHUNK = 65_536
+CHUNK = 4_000  # rows that are read at once
+CELLS = 1 << 25  # distances that are in memory at once
+
+
+def sample_rows(size: int, count: int, generator: torch.Generator) -> Tensor:
+    """``count`` different row numbers below ``size`` (all of them if there are fewer), in random order, int64."""
+    # The shuffle of int32 is that of int64 and half as large.
+    kind = torch.int32 if size <= torch.iinfo(torch.int32).max else torch.int64
+    return torch.randperm(size, generator=generator, dtype=kind)[:count].long()
+
+
+def smallest_type(clusters: int) -> torch.dtype:
+    """The smallest type that holds the numbers 0 … clusters − 1."""
+    fits = (kind for kind in (torch.uint8, torch.int16) if clusters - 1 <= torch.iinfo(kind).max)
+    return next(fits, torch.int32)
 
 
 def nearest(rows: Tensor, centres: Tensor) -> Tensor:
-    """argmin_k ‖x − c_k‖² for every row, in chunks of bounded memory."""
+    """argmin_k ‖x − c_k‖² for every row, in the smallest type that holds it."""
     half_square = centres.square().sum(1) / 2
-    parts = [(half_square - chunk @ centres.T).argmin(1) for chunk in rows.split(CHUNK)]
-    return torch.cat(parts).to(torch.int32)
+    parts = rows.split(max(1, CELLS // len(centres)))
+    return torch.cat([(half_square - part @ centres.T).argmin(1).to(smallest_type(len(centres))) for part in parts])
 
 
-def kmeans(rows: Tensor, clusters: int, seed: int) -> Tensor:
-    """The cluster of every row, int32: centres from a random part of at most ``FIT_ROWS`` rows, then the nearest."""
+def kmeans(rows: Rows, clusters: int, seed: int) -> Tensor:
+    """The cluster of every row, in the smallest type that holds it; a function of rows, clusters and seed alone."""
+    size = len(rows)
+    with announced("finding the clusters of the pool"):
+        generator = torch.Generator().manual_seed(seed)
+        part = _finite(rows[:] if size <= FIT_ROWS else rows[sample_rows(size, FIT_ROWS, generator)])
+        centre = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
+        part = part - centre
+        centres = _fit(part, min(clusters, len(part)), seed)
+    if len(part) == size:
+        return nearest(part, centres)
+    del part  # the sample is not needed any more, and it may be wide
+    found = torch.empty(size, dtype=smallest_type(len(centres)))
+    for piece in walk(size, CHUNK, "assigning the pool to clusters"):
+        found[piece] = nearest(_finite(rows[piece]) - centre, centres)
+    return found
+
+
+def _fit(rows: Tensor, clusters: int, seed: int) -> Tensor:
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    generator = torch.Generator().manual_seed(seed)
-    part = rows[torch.randperm(len(rows), generator=generator)[:FIT_ROWS]] if len(rows) > FIT_ROWS else rows
-    centre = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
-    fitted = KMeans(min(clusters, len(part)), n_init=3, random_state=seed % 2**32)
+    fitted = KMeans(clusters, n_init=3, random_state=seed % 2**32)
     # One thread: the order of a parallel sum, and with it the last bit, would vary from run to run.
     with threadpool_limits(1), warnings.catch_warnings():
-        # Fewer distinct rows than clusters (copies in the pool) leave some clusters empty, which harms nobody.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted.fit((part - centre).numpy())
-    return nearest(rows - centre, torch.as_tensor(fitted.cluster_centers_, dtype=rows.dtype))
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        fitted.fit(rows.numpy())
+    return torch.as_tensor(fitted.cluster_centers_, dtype=rows.dtype)
+
+
+def _finite(rows: Tensor) -> Tensor:
+    if not bool(torch.isfinite(rows).all()):
+        raise DataError("The embedding contains NaN or infinite values; remove them before clustering.")
+    return rows

@@ -1,0 +1,36 @@
+"""How much work goes into a figure, so that tests can ask for less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The defaults are those of ``wrssl bench``, about five minutes on one core.
+
+    Attributes:
+        share: of the repetitions.
+        batch: size of each kind of batch.
+        pool: images in the pool.
+        updates: weight updates per pair where the whole network is differentiated: its λmax is measured anew at every
+            tenth, so that ten updates hold one measurement.
+        stretch: steps per pair where two pools are compared: thirteen weight updates, and at least one refill of the
+            data order, which is computed for 64 batches at once.
+        small: members of the small pool, where two sizes are compared.
+        large: members of the large one.
+        steps: steps during which memory is watched.
+    """
+
+    share: float = 1.0
+    batch: int = 100
+    pool: int = 4_000
+    updates: int = 10
+    stretch: int = 65
+    small: int = 10**4
+    large: int = 10**7
+    steps: int = 200
+
+    def times(self, count: int) -> int:
+        """That share of ``count`` repetitions, at least two, so that there is a spread."""
+        return max(2, round(count * self.share))

@@ -1,0 +1,14 @@
+"""The same networks with faster kernels: blocks of convolution, batch norm, ReLU and max-pooling as one function.
+
+Nothing here changes what a network computes, only how: ``accelerate`` takes a backbone and gives a second view of it,
+with the same parameters and buffers, in which the blocks it recognises run on a matrix product. ``geometry.py`` turns a
+convolution into that product, ``kernel.py`` has the arithmetic of a block, ``function.py`` its derivatives in both
+modes, ``block.py`` the modules, ``fuse.py`` finds blocks in a network, ``buffers.py`` keeps their memory.
+"""
+
+from __future__ import annotations
+
+from wrssl.fast.block import constant_parameters
+from wrssl.fast.fuse import accelerate
+
+__all__ = ["accelerate", "constant_parameters"]

@@ -1,0 +1,119 @@
+"""A convolution with 2 x 2 pooling after it as one matrix product.
+
+Examples lie innermost: activations are (C, H, W, N) in memory, so that every copy and every elementwise operation runs
+over contiguous stretches of at least N numbers, however small the images are.
+
+The four outputs that are pooled together see a window of (kh+1) x (kw+1) inputs. Gathering one window per pooled
+position and example gives A, (C·(kh+1)·(kw+1), positions·N); the kernel, written four times with the shifts
+(dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, C·(kh+1)·(kw+1)); and W̃ A holds the four outputs in four
+planes. Both have one entry more per column and row, a one in A and a zero in W̃, which can hold a bias. This multiplies (1 + 1/kh)(1 + 1/kw) times more than needed, and gathers (kh+1)(kw+1)/4 numbers per output
+instead of kh·kw; for the few channels of small networks that is a good bargain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from wrssl.fast.buffers import Lease
+
+# Planes are ordered (dx, dy): comparing the halves decides within a row, then the quarters between rows, and the first
+# of equal values wins as in torch's max-pooling.
+_SHIFTS = [(dy, dx) for dx in (0, 1) for dy in (0, 1)]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The sizes of one block: a stride-1 convolution of (C, H, W) with zero padding, then 2 x 2 max-pooling."""
+
+    channels: int
+    out_channels: int
+    kernel: tuple[int, int]
+    padding: tuple[int, int]
+    height: int
+    width: int
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Height and width with the border of zeros."""
+        return self.height + 2 * self.padding[0], self.width + 2 * self.padding[1]
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """What the four outputs of one pooled position see."""
+        return self.kernel[0] + 1, self.kernel[1] + 1
+
+    @property
+    def pooled(self) -> tuple[int, int]:
+        """Height and width of the result."""
+        return (self.padded[0] - self.kernel[0] + 1) // 2, (self.padded[1] - self.kernel[1] + 1) // 2
+
+    @property
+    def fits(self) -> bool:
+        """Whether each output belongs to one pooling window; else the outermost would count in the statistics only."""
+        sizes = [p - k + 1 for p, k in zip(self.padded, self.kernel, strict=True)]
+        return all(size > 0 and size % 2 == 0 for size in sizes)
+
+    def gather(self, x: Tensor, lease: Lease) -> Tensor:
+        """A, from ``x`` (N, C, H, W) with any strides; its last row is ones."""
+        n, (height, width), (rows, columns), (down, right) = len(x), self.padded, self.window, self.pooled
+        source = x.permute(1, 2, 3, 0)
+        if any(self.padding):
+            top, left = self.padding
+            image = lease.take(x, self.channels, height, width, n, zeros=True)
+            image[:, top : top + self.height, left : left + self.width].copy_(source)
+        else:
+            image = source.contiguous()
+        line = width * n
+        windows = image.as_strided(
+            (self.channels, rows, columns, down, right, n), (height * line, line, n, 2 * line, 2 * n, 1)
+        )
+        result = lease.take(x, self.channels * rows * columns + 1, down * right * n)
+        result[:-1].view(windows.shape).copy_(windows)
+        result[-1].fill_(1)
+        return result
+
+    def scatter(self, a: Tensor, n: int) -> Tensor:
+        """The transpose of ``gather``: every entry of A added to the input that it was read from, (N, C, H, W).
+
+        ``a`` comes without the row of ones.
+        """
+        (rows, columns), (down, right), (top, left) = self.window, self.pooled, self.padding
+        tall, wide = down + (rows + 1) // 2 - 1, right + (columns + 1) // 2 - 1
+        a = a.view(self.channels, rows, columns, down, right, n)
+        out = a.new_zeros(self.channels, tall, 2, wide, 2, n)
+        for y in range(0, rows, 2):
+            for x in range(0, columns, 2):
+                piece = a[:, y : y + 2, x : x + 2].permute(0, 3, 1, 4, 2, 5)
+                h, w = piece.shape[2], piece.shape[4]
+                out[:, y // 2 : y // 2 + down, :h, x // 2 : x // 2 + right, :w].add_(piece)
+        image = out.view(self.channels, 2 * tall, 2 * wide, n)
+        return image[:, top : top + self.height, left : left + self.width].permute(3, 0, 1, 2)
+
+    def expand(self, weight: Tensor) -> Tensor:
+        """W̃ of a kernel (C_out, C, kh, kw); its last column is zero."""
+        inputs = self.channels * self.window[0] * self.window[1]
+        wide = weight.new_zeros(4 * self.out_channels, inputs + 1)
+        for plane, slot in self._slots(wide):
+            plane[slot] = weight
+        return wide
+
+    def fold(self, wide: Tensor) -> Tensor:
+        """The transpose of ``expand``: the gradient of the kernel from that of W̃."""
+        first, *others = (plane[slot] for plane, slot in self._slots(wide))
+        total = first.clone()
+        for other in others:
+            total.add_(other)
+        return total
+
+    def _slots(self, wide: Tensor) -> list[tuple[Tensor, tuple[slice, ...]]]:
+        """Where the kernel stands in each of the four planes."""
+        (kh, kw), (rows, columns), line = self.kernel, self.window, wide.shape[1]
+        planes = wide.as_strided(
+            (4, self.out_channels, self.channels, rows, columns),
+            (self.out_channels * line, line, rows * columns, columns, 1),
+        )
+        every = slice(None)
+        slots = [(every, every, slice(dy, dy + kh), slice(dx, dx + kw)) for dy, dx in _SHIFTS]
+        return list(zip(planes, slots, strict=True))
