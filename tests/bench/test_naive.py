@@ -36,12 +36,12 @@ def test_the_unlabelled_loss_is_the_library_s(generator):
 
 
 def test_both_learn_the_labels_at_the_same_pace():
-    """Twenty steps on one small problem: different random numbers, about the same labelled loss."""
+    """Fifteen steps on one small problem: different random numbers, about the same labelled loss."""
     scenario = images(120)
-    trainer = make_trainer(scenario, batch_size=50)
+    trainer = make_trainer(scenario, batch_size=25)
     model = copy.deepcopy(trainer.net.module)
-    loop = NaiveVAT(scenario, model, 50)
-    for step in range(20):
+    loop = NaiveVAT(scenario, model, 25)
+    for step in range(15):
         trainer.step(step)
         loop()
     x, y = scenario.labeled

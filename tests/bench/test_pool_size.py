@@ -7,9 +7,8 @@ import json
 import pytest
 
 from wrssl.api import WRSSLError
-from wrssl.bench import pool_size
+from wrssl.bench import memory, pool_size
 from wrssl.bench.effort import Effort
-from wrssl.bench.memory import can_be_measured
 from wrssl.bench.processes import output_of
 
 MIB = 2**20
@@ -45,9 +44,10 @@ def test_bytes_beyond_the_data(measured):
     assert found.median == pytest.approx(10.0, rel=1e-12)
 
 
-@pytest.mark.skipif(not can_be_measured(), reason="the system does not tell the peak of a process")
-def test_the_process_reports_bytes():
-    said = json.loads(output_of("-m", "wrssl.bench.memory", "300", "2", "8"))
+@pytest.mark.skipif(not memory.can_be_measured(), reason="the system does not tell the peak of a process")
+def test_what_the_process_prints(capsys):
+    memory.main(["300", "2", "8"])
+    said = json.loads(capsys.readouterr().out)
     assert said["data"] == 300 * 8
     assert 0 < said["start"] <= said["peak"]
     assert 0 < said["end"] <= said["peak"]

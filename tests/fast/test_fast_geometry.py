@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from wrssl.fast.buffers import Buffers
+from wrssl.fast.dense import Dense
 from wrssl.fast.geometry import Geometry
 
 GEOMETRIES = [
@@ -17,6 +18,7 @@ GEOMETRIES = [
     Geometry(2, 3, (1, 3), (0, 1), 6, 4),
     Geometry(3, 2, (2, 5), (1, 0), 7, 8),
 ]
+DENSE = [Dense(12, 5, (12,), (5,)), Dense(18, 5, (2, 3, 3), (5, 1, 1))]
 
 
 def doubles(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -35,7 +37,7 @@ def test_the_product_is_the_convolution(geometry):
         doubles(geometry.out_channels, geometry.channels, *geometry.kernel, seed=1),
     )
     lease = Buffers().lease()
-    planes = geometry.expand(weight) @ geometry.gather(x, lease)
+    planes = geometry.expand(weight) @ geometry.gather(x, lease)[0]
     down, right = geometry.pooled
     planes = planes.view(2, 2, geometry.out_channels, down, right, 3)  # dx, dy, ...
     expected = F.conv2d(x, weight, padding=geometry.padding)
@@ -50,13 +52,19 @@ def test_gather_reads_any_strides(geometry):
     x = doubles(geometry.height, 4, geometry.width, geometry.channels)
     view = x.permute(1, 3, 0, 2)
     lease = Buffers().lease()
-    assert torch.equal(geometry.gather(view, lease), geometry.gather(view.contiguous(), lease))
+    assert torch.equal(geometry.gather(view, lease)[0], geometry.gather(view.contiguous(), lease)[0])
+
+
+def test_the_mean_of_a_comes_from_the_mean_image(geometry):
+    x = doubles(3, geometry.channels, geometry.height, geometry.width)
+    a, image = geometry.gather(x, Buffers().lease())
+    torch.testing.assert_close(geometry.average(image.mean(-1)), a[:-1].mean(1), atol=1e-12, rtol=0)
 
 
 def test_scatter_is_the_transpose_of_gather(geometry):
     """⟨gather x, a⟩ = ⟨x, scatter a⟩."""
     x = doubles(3, geometry.channels, geometry.height, geometry.width)
-    gathered = geometry.gather(x, Buffers().lease())[:-1]
+    gathered = geometry.gather(x, Buffers().lease())[0][:-1]
     a = doubles(*gathered.shape, seed=2)
     torch.testing.assert_close((gathered * a).sum(), (x * geometry.scatter(a, 3)).sum(), atol=1e-9, rtol=1e-12)
 
@@ -67,8 +75,10 @@ def test_fold_is_the_transpose_of_expand(geometry):
     other = doubles(*wide.shape, seed=3)
     other_without_bias = other[:, :-1].contiguous()
     expected = (wide * other).sum()
-    torch.testing.assert_close(expected, (weight * geometry.fold(other)).sum(), atol=1e-9, rtol=1e-12)
-    torch.testing.assert_close(expected, (weight * geometry.fold(other_without_bias)).sum(), atol=1e-9, rtol=1e-12)
+    torch.testing.assert_close(expected, (weight * geometry.fold(other, weight)).sum(), atol=1e-9, rtol=1e-12)
+    torch.testing.assert_close(
+        expected, (weight * geometry.fold(other_without_bias, weight)).sum(), atol=1e-9, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("side", "fits"), [(28, True), (27, False), (4, False), (6, True)])
@@ -78,8 +88,8 @@ def test_only_even_outputs_fit(side, fits):
 
 def test_a_padded_image_keeps_its_border_of_zeros_when_memory_is_used_again():
     geometry, buffers = GEOMETRIES[0], Buffers()
-    first = geometry.gather(doubles(2, 1, 28, 28), buffers.lease()).clone()
-    again = geometry.gather(doubles(2, 1, 28, 28), buffers.lease())
+    first = geometry.gather(doubles(2, 1, 28, 28), buffers.lease())[0].clone()
+    again = geometry.gather(doubles(2, 1, 28, 28), buffers.lease())[0]
     assert torch.equal(first, again)
 
 
@@ -94,3 +104,17 @@ def test_a_lease_gives_back_at_its_end_and_not_before():
     assert buffers.lease().take(like, 3, 4).data_ptr() in known
     assert buffers.lease().take(like, 4, 3).data_ptr() not in known
     assert buffers.lease().take(like.double(), 3, 4).dtype is torch.float64
+
+
+@pytest.mark.parametrize("dense", DENSE, ids=lambda d: str(d.shape))
+def test_a_layer_that_sees_everything(dense):
+    x = doubles(4, *dense.shape)
+    weight = doubles(dense.out_channels, *dense.shape, seed=1)
+    a, columns = dense.gather(x, Buffers().lease())
+    wide = dense.expand(weight)
+    expected = F.linear(x.flatten(1), weight.flatten(1))
+    torch.testing.assert_close((wide @ a).t(), expected, atol=1e-12, rtol=0)
+    assert torch.equal(columns, x.flatten(1).t())
+    assert torch.equal(dense.scatter(columns, 4), x)
+    assert torch.equal(dense.fold(wide, weight), weight)
+    assert torch.equal(dense.average(columns.mean(1)), x.flatten(1).mean(0))

@@ -31,7 +31,7 @@ def _pairs(shape: tuple[int, int, int], effort: Effort) -> Pairs:
         with sample_weights(weighted, w):
             backward()
 
-    return interleave(under_weights, _both_ways(plain, x, slope), effort.times(40), warmup=5)
+    return interleave(under_weights, _both_ways(plain, x, slope), effort.times(40), warmup=effort.warmup)
 
 
 def _both_ways(layer: nn.BatchNorm2d, x: Tensor, slope: Tensor) -> Action:

@@ -11,6 +11,7 @@ class Effort:
 
     Attributes:
         share: of the repetitions.
+        warmup: calls before the clock counts; the first weight update looks for λmax from nothing.
         batch: size of each kind of batch.
         pool: images in the pool.
         updates: weight updates per pair where the whole network is differentiated: its λmax is measured anew at every
@@ -23,6 +24,7 @@ class Effort:
     """
 
     share: float = 1.0
+    warmup: int = 5
     batch: int = 100
     pool: int = 4_000
     updates: int = 10

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from wrssl.bench.trainers import stepper, table_rows, table_trainer
+from wrssl.training.threads import threads
 
 STATUS = Path("/proc/self/status")
 RESET = Path("/proc/self/clear_refs")
@@ -42,6 +42,11 @@ def watch(size: int, steps: int, batch_size: int) -> dict[str, int]:
     return {"data": rows.nbytes, "start": start, "peak": peak, "end": end}
 
 
+def main(arguments: Sequence[str]) -> None:
+    """Print what was seen."""
+    with threads(1):
+        print(json.dumps(watch(*map(int, arguments))))
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    print(json.dumps(watch(*map(int, sys.argv[1:]))))
+    main(sys.argv[1:])

@@ -74,4 +74,4 @@ def naive_over_ours(effort: Effort) -> Figure:
     scenario = images(effort.pool)
     model = build_model("lenet", scenario.input_shape, scenario.num_classes, torch.Generator().manual_seed(SEED))
     ours = stepper(make_trainer(scenario, batch_size=effort.batch))
-    return interleave(NaiveVAT(scenario, model, effort.batch), ours, effort.times(100), warmup=5).figure()
+    return interleave(NaiveVAT(scenario, model, effort.batch), ours, effort.times(100), warmup=effort.warmup).figure()

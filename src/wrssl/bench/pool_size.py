@@ -19,7 +19,7 @@ Runs = tuple[list[dict[str, int]], list[dict[str, int]]]
 def step_time(effort: Effort) -> Figure:
     """Seconds per step; both trainers live in this process and take steps in turns."""
     large, small = (stepper(table_trainer(table_rows(n), effort.batch)) for n in (effort.large, effort.small))
-    return interleave(large, small, effort.times(12), effort.stretch, warmup=5).figure()
+    return interleave(large, small, effort.times(12), effort.stretch, warmup=effort.warmup).figure()
 
 
 def step_memory(effort: Effort) -> Figure:

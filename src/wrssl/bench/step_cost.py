@@ -10,7 +10,6 @@ from wrssl.bench.timing import Figure, interleave
 from wrssl.bench.trainers import images, make_trainer, stepper
 
 L = 5  # the paper's steps between two weight updates
-WARMUP = 5  # the first update looks for λmax from nothing
 
 
 def over_plain(
@@ -28,7 +27,7 @@ def over_plain(
     """
     make = partial(make_trainer, images(effort.pool), method=method, batch_size=effort.batch)
     weighted, plain = stepper(make(weights=weights, **options)), stepper(make())
-    return interleave(weighted, plain, effort.times(blocks), length, WARMUP).figure()
+    return interleave(weighted, plain, effort.times(blocks), length, effort.warmup).figure()
 
 
 def last_layer(effort: Effort, method: str) -> Figure:

@@ -13,12 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wrssl.fast.buffers import Buffers
+from wrssl.fast.dense import Dense
 from wrssl.fast.function import ConvNormPool
 from wrssl.fast.geometry import Geometry
 from wrssl.fast.kernel import Kernel, Statistics
 from wrssl.norm import Source
 from wrssl.norm.layers import Weighted
-from wrssl.norm.moments import MIN_TOTAL
+from wrssl.norm.policies import PassState
 
 _constant: ContextVar[bool] = ContextVar("constant_parameters", default=False)
 
@@ -38,68 +39,64 @@ def constant_parameters() -> Iterator[None]:
 
 
 class FusedBlock(nn.Module):
-    """``max_pool2d(relu(norm(conv(x))), 2)`` in one go where that is possible, else layer by layer."""
+    """``relu(norm(layer(x)))``, with ``max_pool2d(…, 2)`` after it or without, in one go where that is possible.
 
-    def __init__(self, conv: nn.Conv2d, norm: Weighted) -> None:
+    Args:
+        layer: a convolution or a Linear layer.
+        norm: its batch norm.
+        pools: whether pooling follows. Without it a convolution is fused where its kernel covers the image.
+    """
+
+    def __init__(self, layer: nn.Conv2d | nn.Linear, norm: Weighted, pools: bool) -> None:
         super().__init__()
-        self._layers = conv, norm  # not registered: they have their names elsewhere, and one name is enough
+        self._layers = layer, norm  # not registered: they have their names elsewhere, and one name is enough
+        self.pools = pools
         self.buffers = Buffers()
-        self.kernels: dict[tuple[int, int], Kernel] = {}
+        self.kernels: dict[tuple[int, ...], Kernel | None] = {}
         self.widened: tuple[Any, ...] = ()
 
     def forward(self, x: Tensor) -> Tensor:
-        """The pooled result, (N, C, H/2, W/2)."""
-        conv, norm = self._layers
-        kernel = self._kernel(x)
-        if kernel is None or not _possible(x, conv.weight, norm.weight):
-            return F.max_pool2d(F.relu(norm(conv(x))), 2)
-        positions = 4 * kernel.geometry.pooled[0] * kernel.geometry.pooled[1]
-        statistics, updates = self._statistics(x, positions)
-        parameters = [conv.weight, conv.bias, norm.weight, norm.bias]
+        """(N, C, H/2, W/2) with pooling, else (N, C) or (N, C, 1, 1)."""
+        layer, norm = self._layers
+        kernel, asked = self._kernel(x), norm.asked()
+        if kernel is None or not _possible(x, layer.weight, norm.weight) or not _known(asked):
+            h = F.relu(norm(layer(x)))
+            return F.max_pool2d(h, 2) if self.pools else h
+        statistics, values = self._statistics(x, kernel, asked)
+        parameters = [layer.weight, layer.bias, norm.weight, norm.bias]
         wide = self._widen(kernel, parameters[0], parameters[2])
         if _constant.get():
             parameters = [None if p is None else p.detach() for p in parameters]
         y: Tensor
         y, mean, variance = ConvNormPool.apply(x, *parameters, kernel, wide, statistics)
-        if updates:
-            self._move_running(mean, variance, statistics, len(x) * positions)
+        if asked.updates and statistics.running is None:
+            norm.move_running(mean, variance * (values / (values - 1)), 1)
         return y
 
     def _kernel(self, x: Tensor) -> Kernel | None:
-        """The kernel for images of this size; None where the size does not fit."""
-        conv, norm = self._layers
-        size: tuple[int, int] = tuple(x.shape[-2:])
-        if x.dim() != 4 or len(x) == 0:
-            return None
-        if size not in self.kernels:
-            geometry = Geometry(conv.in_channels, conv.out_channels, conv.kernel_size, conv.padding, *size)  # type: ignore[arg-type]
-            self.kernels[size] = Kernel(geometry, norm.eps, self.buffers)
-        kernel = self.kernels[size]
-        return kernel if kernel.geometry.fits and x.shape[1] == conv.in_channels else None
+        """The kernel for inputs of this shape; None where it does not fit."""
+        shape = tuple(x.shape[1:])
+        if shape not in self.kernels:
+            geometry = _geometry(self._layers[0], shape, self.pools)
+            fits = geometry is not None and geometry.fits
+            self.kernels[shape] = Kernel(geometry, self._layers[1].eps, self.buffers) if fits else None  # type: ignore[arg-type]
+        return self.kernels[shape] if len(x) > 1 else None
 
-    def _statistics(self, x: Tensor, positions: int) -> tuple[Statistics, bool]:
-        """What the context of this pass asks of the batch norm, and whether its buffers move."""
-        norm = self._layers[1]
-        asked = norm.asked()
+    def _statistics(self, x: Tensor, kernel: Kernel, asked: PassState) -> tuple[Statistics, float]:
+        """What the context of this pass asks of the batch norm, and the effective number of values behind it."""
+        norm, geometry = self._layers[1], kernel.geometry
+        positions = geometry.planes * math.prod(geometry.result[1:])
         if asked.source is Source.BATCH:
-            return Statistics(None, None, None), asked.updates
+            return Statistics(), len(x) * positions
+        if asked.counts is not None:
+            norm.check_weights(x, asked.counts.w)
+            values = asked.counts.values(positions)
+            if values:
+                return Statistics(asked.counts.w.to(x.dtype) / asked.counts.total), values
         assert norm.running_mean is not None
         assert norm.running_var is not None
         # Clones: derivatives need the statistics of now, and a later pass may move the buffers before.
-        running = norm.running_mean.clone(), norm.running_var.clone()
-        if asked.weights is None:
-            return Statistics(None, None, running, constant=True), False
-        norm.check_weights(x, asked.weights)
-        w = asked.weights.to(x.dtype)
-        total = w.sum()
-        usable = total >= MIN_TOTAL
-        return Statistics(w / torch.where(usable, total, math.inf), usable, running), asked.updates
-
-    def _move_running(self, mean: Tensor, variance: Tensor, statistics: Statistics, values: int) -> None:
-        norm, share = self._layers[1], statistics.share
-        # n of the module docstring of wrssl.norm; shares of zero, which stand for no statistic, leave the variance.
-        inverse_n = 1 / values if share is None else share.dot(share) * (len(share) / values)
-        norm.move_running(mean, variance / (1 - inverse_n), 1 if statistics.usable is None else statistics.usable)
+        return Statistics(None, (norm.running_mean.clone(), norm.running_var.clone())), 0.0
 
     def _widen(self, kernel: Kernel, weight: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
         """The expanded kernel, made once for all passes of a step: until a parameter is written to or replaced."""
@@ -111,22 +108,23 @@ class FusedBlock(nn.Module):
         return wide
 
 
-class WindowConv(nn.Module):
-    """A convolution whose kernel covers the whole image: one matrix product, and no search for the best algorithm."""
+def _geometry(layer: nn.Conv2d | nn.Linear, shape: tuple[int, ...], pools: bool) -> Geometry | Dense | None:
+    """How to compute this layer for examples of this shape; None where the layers themselves have to run."""
+    if isinstance(layer, nn.Linear):
+        fits = shape == (layer.in_features,)
+        return Dense(layer.in_features, layer.out_features, shape, (layer.out_features,)) if fits else None
+    if len(shape) != 3 or shape[0] != layer.in_channels:
+        return None
+    if pools:
+        return Geometry(layer.in_channels, layer.out_channels, layer.kernel_size, layer.padding, *shape[1:])  # type: ignore[arg-type]
+    if shape[1:] == layer.kernel_size and layer.padding == (0, 0):
+        return Dense(math.prod(shape), layer.out_channels, shape, (layer.out_channels, 1, 1))
+    return None
 
-    def __init__(self, conv: nn.Conv2d) -> None:
-        super().__init__()
-        self._layer = (conv,)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, C_out, 1, 1) where the kernel covers ``x``, else what the layer gives."""
-        (conv,) = self._layer
-        if x.dim() != 4 or tuple(x.shape[-2:]) != conv.kernel_size or not _possible(x, conv.weight):
-            output: Tensor = conv(x)
-            return output
-        # The blocks give (C, H, W, N) in memory: this order of flattening is a view of it.
-        columns = x.permute(1, 2, 3, 0).reshape(-1, len(x)).t()
-        return F.linear(columns, conv.weight.flatten(1), conv.bias).view(len(x), -1, 1, 1)
+def _known(asked: PassState) -> bool:
+    """Whether the host knows the weights, if there are any."""
+    return asked.weights is None or asked.counts is not None
 
 
 def _possible(x: Tensor, *parameters: Tensor) -> bool:

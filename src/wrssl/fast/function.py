@@ -47,5 +47,4 @@ class ConvNormPool(torch.autograd.Function):
     @staticmethod
     def jvp(ctx: Any, x: Tensor | None, *tangents: Any) -> tuple[Tensor, None, None]:
         (gamma,) = ctx.saved_tensors
-        n = ctx.kept.a.shape[1] // (ctx.kernel.geometry.pooled[0] * ctx.kernel.geometry.pooled[1])
-        return ctx.kernel.tangent(ctx.kept, gamma, x, list(tangents[:4]), n), None, None
+        return ctx.kernel.tangent(ctx.kept, gamma, x, list(tangents[:4])), None, None

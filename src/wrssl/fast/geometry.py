@@ -13,6 +13,7 @@ instead of kh·kw; for the few channels of small networks that is a good bargain
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -33,6 +34,12 @@ class Geometry:
     padding: tuple[int, int]
     height: int
     width: int
+    planes: ClassVar[int] = 4
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """The shape of one example in the result."""
+        return (self.out_channels, *self.pooled)
 
     @property
     def padded(self) -> tuple[int, int]:
@@ -55,8 +62,8 @@ class Geometry:
         sizes = [p - k + 1 for p, k in zip(self.padded, self.kernel, strict=True)]
         return all(size > 0 and size % 2 == 0 for size in sizes)
 
-    def gather(self, x: Tensor, lease: Lease) -> Tensor:
-        """A, from ``x`` (N, C, H, W) with any strides; its last row is ones."""
+    def gather(self, x: Tensor, lease: Lease) -> tuple[Tensor, Tensor]:
+        """A with ones as its last row, from ``x`` (N, C, H, W) with any strides; and the padded images, (C, H, W, N)."""
         n, (height, width), (rows, columns), (down, right) = len(x), self.padded, self.window, self.pooled
         source = x.permute(1, 2, 3, 0)
         if any(self.padding):
@@ -65,14 +72,22 @@ class Geometry:
             image[:, top : top + self.height, left : left + self.width].copy_(source)
         else:
             image = source.contiguous()
-        line = width * n
-        windows = image.as_strided(
-            (self.channels, rows, columns, down, right, n), (height * line, line, n, 2 * line, 2 * n, 1)
-        )
+        windows = self._windows(image, n)
         result = lease.take(x, self.channels * rows * columns + 1, down * right * n)
         result[:-1].view(windows.shape).copy_(windows)
         result[-1].fill_(1)
-        return result
+        return result, image
+
+    def average(self, image: Tensor) -> Tensor:
+        """The mean of each row of A over positions, from an image (C, H, W) that is averaged over examples."""
+        return self._windows(image, 1).mean((3, 4, 5)).view(-1)
+
+    def _windows(self, image: Tensor, n: int) -> Tensor:
+        """A view of the padded images, (C, kh+1, kw+1, down, right, N)."""
+        (height, width), line = self.padded, self.padded[1] * n
+        return image.as_strided(
+            (self.channels, *self.window, *self.pooled, n), (height * line, line, n, 2 * line, 2 * n, 1)
+        )
 
     def scatter(self, a: Tensor, n: int) -> Tensor:
         """The transpose of ``gather``: every entry of A added to the input that it was read from, (N, C, H, W).
@@ -99,7 +114,7 @@ class Geometry:
             plane[slot] = weight
         return wide
 
-    def fold(self, wide: Tensor) -> Tensor:
+    def fold(self, wide: Tensor, weight: Tensor) -> Tensor:
         """The transpose of ``expand``: the gradient of the kernel from that of W̃."""
         first, *others = (plane[slot] for plane, slot in self._slots(wide))
         total = first.clone()

@@ -47,7 +47,7 @@ class Weighted(_BatchNorm):
         if state.source is Source.RUNNING and tracked:
             return PassState(Source.RUNNING, False)
         if state.source is Source.WEIGHTED and state.weights is not None:
-            return PassState(Source.WEIGHTED, state.updates and self.training, state.weights)
+            return PassState(Source.WEIGHTED, state.updates and self.training, state.weights, state.counts)
         return PassState(Source.BATCH, state.updates)
 
     def _plain(self, input: Tensor) -> Tensor:
