@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from wrssl.fast.block import FusedBlock, constant_parameters
+from wrssl.fast.block import FusedBlock, WindowConv, constant_parameters
 from wrssl.hypergrad.forward import tangent
-from wrssl.norm import Source, WeightedBatchNorm1d, WeightedBatchNorm2d, statistics
+from wrssl.norm import Source, WeightedBatchNorm2d, statistics
 
 W = torch.tensor([0.9, 0.1, 0.0, 0.5, 1.0], dtype=torch.float64)
 NAMES = ("conv.weight", "conv.bias", "norm.weight", "norm.bias")
@@ -69,7 +69,7 @@ def test_values_gradients_and_buffers(case, sizes, momentum):
     conv, norm = layers(*sizes, momentum=momentum)
     x = images(side=11 if sizes[0] == 2 else 12)
     expected = outcome(lambda x: plain(conv, norm, x), conv, norm, x, case)
-    got = outcome(FusedBlock(conv, norm, True), conv, norm, x, case)
+    got = outcome(FusedBlock(conv, norm), conv, norm, x, case)
     for ours, theirs in zip(got, expected, strict=True):
         torch.testing.assert_close(ours, theirs, atol=2e-12, rtol=1e-10)
 
@@ -90,7 +90,7 @@ def test_forward_mode(case):
             return functional_call(both, dict(zip(NAMES, pieces[1:], strict=True)), (pieces[0],))
 
     expected = tangent(lambda t: run(t, lambda x: plain(conv, norm, x)), theta, direction)
-    got = tangent(lambda t: run(t, FusedBlock(conv, norm, True).forward), theta, direction)
+    got = tangent(lambda t: run(t, FusedBlock(conv, norm).forward), theta, direction)
     assert float(got.abs().max()) > 0
     torch.testing.assert_close(got, expected, atol=1e-11, rtol=1e-10)
 
@@ -101,7 +101,7 @@ def _all(conv, norm, x):
 
 def test_gradcheck_in_both_modes():
     conv, norm = layers()
-    block = FusedBlock(conv, norm, True)
+    block = FusedBlock(conv, norm)
 
     def run(x, *parameters):
         parameters = [p * 1 for p in parameters]  # gradcheck changes tensors behind autograd's back
@@ -119,14 +119,14 @@ def test_float32_at_a_mean_a_thousand_deviations_away():
     """Faraway examples: the variance must not be a difference of large squares."""
     conv, norm = layers(dtype=torch.float32)
     x = images(dtype=torch.float32) + 1000
-    got, expected = FusedBlock(conv, norm, True)(x), plain(conv.double(), norm.double(), x.double())
+    got, expected = FusedBlock(conv, norm)(x), plain(conv.double(), norm.double(), x.double())
     torch.testing.assert_close(got.double(), expected, atol=5e-2, rtol=5e-2)
 
 
 def test_graphs_do_not_disturb_each_other():
     """Memory is lent to one graph at a time: two passes, then both backwards, one of them twice."""
     conv, norm = layers()
-    block = FusedBlock(conv, norm, True)
+    block = FusedBlock(conv, norm)
     x, z = images(), images().flip(0) * 2
     with statistics([norm], Source.BATCH, False, None):
         expected = [torch.autograd.grad(plain(conv, norm, i).square().sum(), conv.weight)[0] for i in (x, z)]
@@ -143,7 +143,7 @@ def test_graphs_do_not_disturb_each_other():
 def test_a_graph_and_its_memory_go_when_nobody_holds_the_result():
     """A cycle through torch's own objects would never be collected, and every pass would cost its memory anew."""
     conv, norm = layers()
-    block = FusedBlock(conv, norm, True)
+    block = FusedBlock(conv, norm)
     y = block(images())
     kept = weakref.ref(y.grad_fn.kept)
     y.sum().backward()
@@ -154,7 +154,7 @@ def test_a_graph_and_its_memory_go_when_nobody_holds_the_result():
 
 def test_memory_does_not_grow_with_the_number_of_passes():
     conv, norm = layers()
-    block = FusedBlock(conv, norm, True)
+    block = FusedBlock(conv, norm)
     counts = []
     for _ in range(4):
         block(images()).sum().backward()
@@ -165,7 +165,7 @@ def test_memory_does_not_grow_with_the_number_of_passes():
 
 def test_overwriting_the_output_is_noticed():
     conv, norm = layers()
-    y = FusedBlock(conv, norm, True)(images())
+    y = FusedBlock(conv, norm)(images())
     with torch.no_grad():
         y.zero_()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -175,14 +175,14 @@ def test_overwriting_the_output_is_noticed():
 def test_second_derivatives_are_refused_not_wrong():
     conv, norm = layers()
     x = images().requires_grad_()
-    (g,) = torch.autograd.grad(FusedBlock(conv, norm, True)(x).square().sum(), x, create_graph=True)
+    (g,) = torch.autograd.grad(FusedBlock(conv, norm)(x).square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         g.sum().backward()
 
 
 def test_constant_parameters_leave_the_gradient_of_the_input():
     conv, norm = layers()
-    block, gradients = FusedBlock(conv, norm, True), []
+    block, gradients = FusedBlock(conv, norm), []
     for constant in (False, True):
         x = images().requires_grad_()
         with statistics([norm], Source.BATCH, False, None):
@@ -203,7 +203,7 @@ def test_constant_parameters_leave_the_gradient_of_the_input():
 def test_changed_parameters_are_seen(how):
     """The expanded kernel is kept between passes; whoever changes a parameter must see the change."""
     conv, norm = layers()
-    block, x = FusedBlock(conv, norm, True), images()
+    block, x = FusedBlock(conv, norm), images()
     block(x).sum().backward()
     if how == "optimiser":
         torch.optim.Adam([*conv.parameters(), *norm.parameters()], lr=0.1).step()
@@ -225,7 +225,7 @@ def test_changed_parameters_are_seen(how):
 @pytest.mark.parametrize("what", ["odd size", "autocast", "half", "functorch", "eval"])
 def test_elsewhere_the_layers_run(what):
     conv, norm = layers(dtype=torch.float32)
-    block, x = FusedBlock(conv, norm, True), images(dtype=torch.float32)
+    block, x = FusedBlock(conv, norm), images(dtype=torch.float32)
     if what == "odd size":
         x = x[..., :11]
     if what == "half":
@@ -248,43 +248,19 @@ def test_weights_of_another_batch_are_refused():
         statistics([norm], Source.WEIGHTED, True, W[:4]),
         pytest.raises(Exception, match="4 weights but the batch has 5"),
     ):
-        FusedBlock(conv, norm, True)(images())
+        FusedBlock(conv, norm)(images())
 
 
-def dense_layers(kind: str):
-    """A Linear layer, or a convolution with a kernel as large as the image."""
-    conv, norm = layers(kernel=4, padding=0)
-    if kind == "conv":
-        return conv, norm, images(4)
-    linear = nn.Linear(48, 4).double()
-    with torch.no_grad():
-        linear.weight.copy_(conv.weight.flatten(1))
-        linear.bias.copy_(conv.bias)
-    table = WeightedBatchNorm1d(4).double()
-    table.load_state_dict(norm.state_dict())
-    return linear, table, images(4).flatten(1)
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("kind", ["conv", "linear"])
-def test_layers_that_see_everything(kind, case):
-    layer, norm, x = dense_layers(kind)
-    expected = outcome(lambda x: F.relu(norm(layer(x))), layer, norm, x, case)
-    got = outcome(FusedBlock(layer, norm, False), layer, norm, x, case)
-    for ours, theirs in zip(got, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=2e-12, rtol=1e-10)
-
-
-def test_forward_mode_of_a_layer_that_sees_everything():
-    layer, norm, x = dense_layers("linear")
-    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(9), dtype=x.dtype)
-    with statistics([norm], Source.WEIGHTED, False, W):
-        expected = tangent(lambda x: F.relu(norm(layer(x))), x, direction)
-        got = tangent(FusedBlock(layer, norm, False), x, direction)
+@pytest.mark.parametrize("side", [5, 6])
+def test_a_kernel_over_the_whole_image_is_a_product(side):
+    conv = nn.Conv2d(3, 4, 5).double()
+    x = images(side)
+    x = x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2).requires_grad_()
+    got, expected = WindowConv(conv)(x), conv(x)
     torch.testing.assert_close(got, expected, atol=1e-12, rtol=1e-10)
-
-
-def test_a_convolution_that_does_not_cover_the_image_runs_as_it_is():
-    conv, norm = layers(kernel=4, padding=0)
-    norm.eval()
-    assert torch.equal(FusedBlock(conv, norm, False)(images(8)), F.relu(norm(conv(images(8)))))
+    for ours, theirs in zip(
+        torch.autograd.grad(got.square().sum(), [x, *conv.parameters()]),
+        torch.autograd.grad(expected.square().sum(), [x, *conv.parameters()]),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, atol=1e-11, rtol=1e-10)

@@ -7,7 +7,6 @@ import torch
 import torch.nn.functional as F
 
 from wrssl.fast.buffers import Buffers
-from wrssl.fast.dense import Dense
 from wrssl.fast.geometry import Geometry
 
 GEOMETRIES = [
@@ -18,7 +17,6 @@ GEOMETRIES = [
     Geometry(2, 3, (1, 3), (0, 1), 6, 4),
     Geometry(3, 2, (2, 5), (1, 0), 7, 8),
 ]
-DENSE = [Dense(12, 5, (12,), (5,)), Dense(18, 5, (2, 3, 3), (5, 1, 1))]
 
 
 def doubles(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -75,10 +73,8 @@ def test_fold_is_the_transpose_of_expand(geometry):
     other = doubles(*wide.shape, seed=3)
     other_without_bias = other[:, :-1].contiguous()
     expected = (wide * other).sum()
-    torch.testing.assert_close(expected, (weight * geometry.fold(other, weight)).sum(), atol=1e-9, rtol=1e-12)
-    torch.testing.assert_close(
-        expected, (weight * geometry.fold(other_without_bias, weight)).sum(), atol=1e-9, rtol=1e-12
-    )
+    torch.testing.assert_close(expected, (weight * geometry.fold(other)).sum(), atol=1e-9, rtol=1e-12)
+    torch.testing.assert_close(expected, (weight * geometry.fold(other_without_bias)).sum(), atol=1e-9, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("side", "fits"), [(28, True), (27, False), (4, False), (6, True)])
@@ -104,17 +100,3 @@ def test_a_lease_gives_back_at_its_end_and_not_before():
     assert buffers.lease().take(like, 3, 4).data_ptr() in known
     assert buffers.lease().take(like, 4, 3).data_ptr() not in known
     assert buffers.lease().take(like.double(), 3, 4).dtype is torch.float64
-
-
-@pytest.mark.parametrize("dense", DENSE, ids=lambda d: str(d.shape))
-def test_a_layer_that_sees_everything(dense):
-    x = doubles(4, *dense.shape)
-    weight = doubles(dense.out_channels, *dense.shape, seed=1)
-    a, columns = dense.gather(x, Buffers().lease())
-    wide = dense.expand(weight)
-    expected = F.linear(x.flatten(1), weight.flatten(1))
-    torch.testing.assert_close((wide @ a).t(), expected, atol=1e-12, rtol=0)
-    assert torch.equal(columns, x.flatten(1).t())
-    assert torch.equal(dense.scatter(columns, 4), x)
-    assert torch.equal(dense.fold(wide, weight), weight)
-    assert torch.equal(dense.average(columns.mean(1)), x.flatten(1).mean(0))

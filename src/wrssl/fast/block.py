@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wrssl.fast.buffers import Buffers
-from wrssl.fast.dense import Dense
 from wrssl.fast.function import ConvNormPool
 from wrssl.fast.geometry import Geometry
 from wrssl.fast.kernel import Kernel, Statistics
@@ -39,32 +38,24 @@ def constant_parameters() -> Iterator[None]:
 
 
 class FusedBlock(nn.Module):
-    """``relu(norm(layer(x)))``, with ``max_pool2d(…, 2)`` after it or without, in one go where that is possible.
+    """``max_pool2d(relu(norm(conv(x))), 2)`` in one go where that is possible, else layer by layer."""
 
-    Args:
-        layer: a convolution or a Linear layer.
-        norm: its batch norm.
-        pools: whether pooling follows. Without it a convolution is fused where its kernel covers the image.
-    """
-
-    def __init__(self, layer: nn.Conv2d | nn.Linear, norm: Weighted, pools: bool) -> None:
+    def __init__(self, conv: nn.Conv2d, norm: Weighted) -> None:
         super().__init__()
-        self._layers = layer, norm  # not registered: they have their names elsewhere, and one name is enough
-        self.pools = pools
+        self._layers = conv, norm  # not registered: they have their names elsewhere, and one name is enough
         self.buffers = Buffers()
         self.kernels: dict[tuple[int, ...], Kernel | None] = {}
         self.widened: tuple[Any, ...] = ()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H/2, W/2) with pooling, else (N, C) or (N, C, 1, 1)."""
-        layer, norm = self._layers
+        """The pooled result, (N, C, H/2, W/2)."""
+        conv, norm = self._layers
         kernel, asked = self._kernel(x), norm.asked()
-        if kernel is None or not _possible(x, layer.weight, norm.weight) or not _known(asked):
-            h = F.relu(norm(layer(x)))
-            return F.max_pool2d(h, 2) if self.pools else h
+        parameters = weight, _, gamma, _ = [conv.weight, conv.bias, norm.weight, norm.bias]
+        if kernel is None or not _possible(x, weight, gamma) or not _known(asked):
+            return F.max_pool2d(F.relu(norm(conv(x))), 2)
         statistics, values = self._statistics(x, kernel, asked)
-        parameters = [layer.weight, layer.bias, norm.weight, norm.bias]
-        wide = self._widen(kernel, parameters[0], parameters[2])
+        wide = self._widen(kernel, weight, gamma)
         if _constant.get():
             parameters = [None if p is None else p.detach() for p in parameters]
         y: Tensor
@@ -74,20 +65,22 @@ class FusedBlock(nn.Module):
         return y
 
     def _kernel(self, x: Tensor) -> Kernel | None:
-        """The kernel for inputs of this shape; None where it does not fit."""
-        shape = tuple(x.shape[1:])
+        """The kernel for images of this shape; None where it does not fit."""
+        shape = x.shape[1:]
         if shape not in self.kernels:
-            geometry = _geometry(self._layers[0], shape, self.pools)
-            fits = geometry is not None and geometry.fits
-            self.kernels[shape] = Kernel(geometry, self._layers[1].eps, self.buffers) if fits else None  # type: ignore[arg-type]
-        return self.kernels[shape] if len(x) > 1 else None
+            conv, norm = self._layers
+            self.kernels[shape] = None
+            if len(shape) == 3 and shape[0] == conv.in_channels:
+                geometry = Geometry(shape[0], conv.out_channels, conv.kernel_size, conv.padding, *shape[1:])  # type: ignore[arg-type]
+                self.kernels[shape] = Kernel(geometry, norm.eps, self.buffers) if geometry.fits else None
+        return self.kernels[shape] if len(x) else None
 
     def _statistics(self, x: Tensor, kernel: Kernel, asked: PassState) -> tuple[Statistics, float]:
         """What the context of this pass asks of the batch norm, and the effective number of values behind it."""
-        norm, geometry = self._layers[1], kernel.geometry
-        positions = geometry.planes * math.prod(geometry.result[1:])
+        positions = kernel.geometry.positions
         if asked.source is Source.BATCH:
             return Statistics(), len(x) * positions
+        norm = self._layers[1]
         if asked.counts is not None:
             norm.check_weights(x, asked.counts.w)
             values = asked.counts.values(positions)
@@ -100,26 +93,30 @@ class FusedBlock(nn.Module):
 
     def _widen(self, kernel: Kernel, weight: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
         """The expanded kernel, made once for all passes of a step: until a parameter is written to or replaced."""
-        key = (weight, weight._version, gamma, gamma._version, kernel)
-        if len(self.widened) != 2 or not _same(self.widened[0], key):
+        key = (kernel, weight, weight._version, gamma, gamma._version)
+        if not self.widened or not all(map(_same, self.widened[0], key)):
             with torch.no_grad():
                 self.widened = (key, kernel.widen(weight.detach(), gamma.detach()))
         wide: tuple[Tensor, Tensor] = self.widened[1]
         return wide
 
 
-def _geometry(layer: nn.Conv2d | nn.Linear, shape: tuple[int, ...], pools: bool) -> Geometry | Dense | None:
-    """How to compute this layer for examples of this shape; None where the layers themselves have to run."""
-    if isinstance(layer, nn.Linear):
-        fits = shape == (layer.in_features,)
-        return Dense(layer.in_features, layer.out_features, shape, (layer.out_features,)) if fits else None
-    if len(shape) != 3 or shape[0] != layer.in_channels:
-        return None
-    if pools:
-        return Geometry(layer.in_channels, layer.out_channels, layer.kernel_size, layer.padding, *shape[1:])  # type: ignore[arg-type]
-    if shape[1:] == layer.kernel_size and layer.padding == (0, 0):
-        return Dense(math.prod(shape), layer.out_channels, shape, (layer.out_channels, 1, 1))
-    return None
+class WindowConv(nn.Module):
+    """A convolution whose kernel covers the whole image: one matrix product, and no search for the best algorithm."""
+
+    def __init__(self, conv: nn.Conv2d) -> None:
+        super().__init__()
+        self._layer = (conv,)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C_out, 1, 1) where the kernel covers ``x``, else what the layer gives."""
+        (conv,) = self._layer
+        if x.dim() != 4 or tuple(x.shape[-2:]) != conv.kernel_size or not _possible(x, conv.weight):
+            output: Tensor = conv(x)
+            return output
+        # The blocks give (C, H, W, N) in memory: this order of flattening is a view of it.
+        columns = x.permute(1, 2, 3, 0).reshape(-1, len(x)).t()
+        return F.linear(columns, conv.weight.flatten(1), conv.bias).view(len(x), -1, 1, 1)
 
 
 def _known(asked: PassState) -> bool:
@@ -137,5 +134,5 @@ def _possible(x: Tensor, *parameters: Tensor) -> bool:
     )
 
 
-def _same(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
-    return all(a is b if isinstance(a, Tensor) else a == b for a, b in zip(old, new, strict=True))
+def _same(a: object, b: object) -> bool:
+    return a is b or (isinstance(a, int) and a == b)

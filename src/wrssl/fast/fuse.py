@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from wrssl.fast.block import FusedBlock
+from wrssl.fast.block import FusedBlock, WindowConv
 from wrssl.models.fit_size import FitSize
-from wrssl.norm.layers import Weighted, WeightedBatchNorm1d, WeightedBatchNorm2d
+from wrssl.norm.layers import Weighted, WeightedBatchNorm2d
 
 # Up to here the gathered windows stay small and torch's own convolution, made for many channels, is not faster.
 _MOST_CHANNELS = 16
@@ -44,30 +44,20 @@ def accelerate(backbone: nn.Module, device: torch.device | str = "cpu") -> nn.Mo
 
 
 def _fuse(view: fx.GraphModule, node: fx.Node) -> bool:
-    """Replace the chain that starts at this layer, if it is one."""
-    layer = _module(view, node)
+    """Replace the chain that starts at this convolution, if it is one."""
+    conv = _module(view, node)
+    if type(conv) is not nn.Conv2d or not _plain(conv):
+        return False
     chain = [node, *_followers(node, 3)]
-    if len(chain) < 3 or not _is_relu(view, chain[2]):
-        return False
-    norm = _module(view, chain[1])
-    if not isinstance(norm, WeightedBatchNorm1d | WeightedBatchNorm2d) or not _ordinary(norm):
-        return False
-    pools = len(chain) == 4 and _is_pool(view, chain[3])
-    last = chain[3] if pools else chain[2]
-    if any(_overwrites(view, user) for user in last.users):
-        return False
-    if type(layer) is nn.Conv2d:
-        # Without pooling only a kernel that covers the image is fused; at least it is not larger then.
-        if (
-            not _plain(layer)
-            or (pools and layer.in_channels > _MOST_CHANNELS)
-            or not (pools or layer.padding == (0, 0))
-        ):
+    norm = _module(view, chain[1]) if len(chain) == 4 else None
+    if type(norm) is WeightedBatchNorm2d and _ordinary(norm) and _is_relu(view, chain[2]) and _is_pool(view, chain[3]):
+        if conv.in_channels > _MOST_CHANNELS or any(_overwrites(view, user) for user in chain[3].users):
             return False
-    elif type(layer) is not nn.Linear:
-        return False
-    _replace(view, node, last, FusedBlock(layer, norm, pools))
-    return True
+        _replace(view, node, chain[3], FusedBlock(conv, norm))
+        return True
+    if conv.padding == (0, 0):
+        _replace(view, node, node, WindowConv(conv))
+    return False
 
 
 def _replace(view: fx.GraphModule, first: fx.Node, last: fx.Node, module: nn.Module) -> None:

@@ -13,7 +13,7 @@ instead of kh·kw; for the few channels of small networks that is a good bargain
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
 
 from torch import Tensor
 
@@ -34,29 +34,33 @@ class Geometry:
     padding: tuple[int, int]
     height: int
     width: int
-    planes: ClassVar[int] = 4
 
-    @property
+    @cached_property
     def result(self) -> tuple[int, ...]:
         """The shape of one example in the result."""
         return (self.out_channels, *self.pooled)
 
-    @property
+    @cached_property
+    def positions(self) -> int:
+        """Values per channel and example before pooling."""
+        return 4 * self.pooled[0] * self.pooled[1]
+
+    @cached_property
     def padded(self) -> tuple[int, int]:
         """Height and width with the border of zeros."""
         return self.height + 2 * self.padding[0], self.width + 2 * self.padding[1]
 
-    @property
+    @cached_property
     def window(self) -> tuple[int, int]:
         """What the four outputs of one pooled position see."""
         return self.kernel[0] + 1, self.kernel[1] + 1
 
-    @property
+    @cached_property
     def pooled(self) -> tuple[int, int]:
         """Height and width of the result."""
         return (self.padded[0] - self.kernel[0] + 1) // 2, (self.padded[1] - self.kernel[1] + 1) // 2
 
-    @property
+    @cached_property
     def fits(self) -> bool:
         """Whether each output belongs to one pooling window; else the outermost would count in the statistics only."""
         sizes = [p - k + 1 for p, k in zip(self.padded, self.kernel, strict=True)]
@@ -114,7 +118,7 @@ class Geometry:
             plane[slot] = weight
         return wide
 
-    def fold(self, wide: Tensor, weight: Tensor) -> Tensor:
+    def fold(self, wide: Tensor) -> Tensor:
         """The transpose of ``expand``: the gradient of the kernel from that of W̃."""
         first, *others = (plane[slot] for plane, slot in self._slots(wide))
         total = first.clone()

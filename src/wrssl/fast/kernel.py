@@ -7,7 +7,6 @@ the maximum and are applied to a quarter of the numbers:
 
 ω_i = share_i / S is what one of the S values of a channel of example i counts, 1/(NS) without weights. The mean comes
 from that of A, μ = W̃ (A ω), before Z is there: subtracting it within the product leaves no difference of large squares.
-A layer without pooling is the case of one plane, P = Z.
 
 Backward, with g = dL/dy where y > 0, G1 = Σ g and G2 = Σ g P/ς over the channel, and g placed where the maximum was:
 
@@ -33,7 +32,6 @@ import torch
 from torch import Tensor
 
 from wrssl.fast.buffers import Buffers, Lease
-from wrssl.fast.dense import Dense
 from wrssl.fast.geometry import Geometry
 
 _masked = torch.ops.aten.threshold_backward.grad_input  # (g, x, 0): g where x > 0, else 0, without a mask in memory
@@ -68,7 +66,6 @@ class Kept:
     a: Tensor
     mean_a: Tensor | None  # Σ ω a / Σ ω, where statistics of the batch count
     wide: Tensor
-    weight: Tensor
     sign: Tensor
     z: Tensor
     weighted_z: Tensor  # ω N S z, or z itself without weights
@@ -90,42 +87,40 @@ class Kept:
 class Kernel:
     """A block of a fixed size; ``buffers`` may be shared by all calls."""
 
-    geometry: Geometry | Dense
+    geometry: Geometry
     eps: float
     buffers: Buffers
 
     def widen(self, weight: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
         """W̃ with the sign of γ in it, and that sign."""
         sign = torch.where(gamma < 0, -1.0, 1.0).to(weight.dtype)
-        return self.geometry.expand(weight * _per_channel(sign, weight)), sign
+        return self.geometry.expand(weight * sign.view(-1, 1, 1, 1)), sign
 
     def forward(
         self, x: Tensor, p: Parameters, wide: tuple[Tensor, Tensor], statistics: Statistics
     ) -> tuple[Tensor, Tensor, Tensor, Kept]:
         """The result, the mean and variance that normalised, and what derivatives need."""
         g, lease, n, (w, sign) = self.geometry, self.buffers.lease(), len(x), wide
-        q, planes, share = g.out_channels, g.planes, statistics.share
+        q, share = g.out_channels, statistics.share
         a, image = g.gather(x, lease)
         m = a.shape[1]
         mean, mean_a = self._mean(image, w, p.bias, sign, statistics)
         w[:, -1:] = self._tiled(-mean)  # times the ones in A: the product comes out centred
-        z = weighted_z = torch.mm(w, a, out=lease.take(x, planes * q, m))
+        z = weighted_z = torch.mm(w, a, out=lease.take(x, 4 * q, m))
         if share is not None:
-            weighted_z = torch.mul(z.view(-1, n), share * n, out=lease.take(x, planes * q * m // n, n)).view_as(z)
+            weighted_z = torch.mul(z.view(-1, n), share * n, out=lease.take(x, 4 * q * m // n, n)).view_as(z)
         variance = self._variance(z, weighted_z, statistics)
         inverse = torch.rsqrt(variance + self.eps)
         scale = p.gamma.abs() * inverse
-        halves = top = z
-        if planes == 4:
-            halves = torch.maximum(z[: 2 * q], z[2 * q :], out=lease.take(x, 2 * q, m))
-            top = torch.maximum(halves[:q], halves[q:], out=lease.take(x, q, m))
+        halves = torch.maximum(z[: 2 * q], z[2 * q :], out=lease.take(x, 2 * q, m))
+        top = torch.maximum(halves[:q], halves[q:], out=lease.take(x, q, m))
         # y is the same memory without being a view of the result: a view would hold its base, and with that the graph
         # that holds the view, for ever.
         result = torch.empty_strided((n, *g.result), _innermost(g.result, n), dtype=x.dtype)
         y = x.new_empty(0).set_(result.untyped_storage(), 0, (q, m), (m, 1))  # type: ignore[call-overload]
         _affine(top, scale, p.beta, y)
         y.relu_()
-        kept = Kept(lease, a, mean_a, w, p.weight, sign, z, weighted_z, halves, top, y, inverse, scale, share, n)
+        kept = Kept(lease, a, mean_a, w, sign, z, weighted_z, halves, top, y, inverse, scale, share, n)
         actual = sign * mean if p.bias is None else torch.addcmul(p.bias, sign, mean)
         return result, actual, variance, kept
 
@@ -133,15 +128,15 @@ class Kernel:
         self, k: Kept, grad: Tensor, needs_x: bool, needs_weight: bool
     ) -> tuple[Tensor | None, Tensor | None, Tensor, Tensor, Tensor]:
         """dL/dx, and of kernel, bias, γ and β."""
-        g, work, planes = self.geometry, self.buffers.lease(), self.geometry.planes
+        g, work = self.geometry, self.buffers.lease()
         q, m = k.top.shape
-        below = work.take(grad, planes * q + 1, m)  # dL/dZ and a row for ω G1
+        below = work.take(grad, 4 * q + 1, m)  # dL/dZ and a row for ω G1
         dz = below[:-1]
         g1, g2 = self._place(k, grad.permute(*range(1, grad.dim()), 0).reshape(q, m), dz, work)
         level, free = k.scale * g1, k.scale * g1
         if not k.constant:
-            dz.addcmul_(k.weighted_z, self._tiled(k.scale * g2 * k.inverse / (planes * m)), value=-1)
-            level = self._tiled(level / (planes * m))
+            dz.addcmul_(k.weighted_z, self._tiled(k.scale * g2 * k.inverse / (4 * m)), value=-1)
+            level = self._tiled(level / (4 * m))
             free = torch.zeros_like(free)  # the statistics take a common shift away
             below[-1].fill_(1)
             if k.share is not None:
@@ -151,25 +146,20 @@ class Kernel:
             d_wide = torch.mm(dz, k.a[:-1].t())
             if k.mean_a is not None:
                 d_wide.addr_(level.view(-1), k.mean_a, alpha=-m)
-            d_weight = g.fold(d_wide, k.weight) * _per_channel(k.sign, k.weight)
+            d_weight = g.fold(d_wide) * k.sign.view(-1, 1, 1, 1)
         if needs_x:
             narrow = k.wide[:, :-1].t()
-            d_a = work.take(grad, len(narrow), m) if planes == 4 else grad.new_empty(len(narrow), m)
+            d_a = work.take(grad, len(narrow), m)
             if k.constant:
                 torch.mm(narrow, dz, out=d_a)
             else:
                 torch.mm(torch.cat([narrow, -(narrow @ level)], 1), below, out=d_a)
-            d_x = g.scatter(d_a, k.n)  # of one plane a view, so that its memory could not be a lent one
+            d_x = g.scatter(d_a, k.n)
         return d_x, d_weight, k.sign * free, k.sign * g2, g1
 
     def _place(self, k: Kept, grad: Tensor, dz: Tensor, work: Lease) -> tuple[Tensor, Tensor]:
         """|γ|/ς · g into the plane of the maximum; returns G1 and G2."""
         q, m = k.top.shape
-        if self.geometry.planes == 1:
-            _masked(grad, k.y, 0, grad_input=dz)
-            g1, g2 = dz.sum(1), (dz * k.top).sum(1) * k.inverse
-            dz.mul_(k.scale.unsqueeze(1))
-            return g1, g2
         placed, spare = work.take(grad, 2 * q, m), work.take(grad, 2 * q, m)
         upper, lower, small = placed[:q], placed[q:], spare[:q]
         _masked(grad, k.y, 0, grad_input=upper)
@@ -186,12 +176,12 @@ class Kernel:
 
     def tangent(self, k: Kept, gamma: Tensor, x: Tensor | None, p: list[Tensor | None]) -> Tensor:
         """ẏ from the tangents of the input and of kernel, bias, γ and β; None stands for zero."""
-        g, work, planes = self.geometry, self.buffers.lease(), self.geometry.planes
+        g, work = self.geometry, self.buffers.lease()
         weight, bias, d_gamma, beta = p
         q, m = k.top.shape
-        dz = work.take(k.z, planes * q, m).zero_()
+        dz = work.take(k.z, 4 * q, m).zero_()
         if weight is not None:
-            torch.mm(g.expand(weight * _per_channel(k.sign, weight))[:, :-1], k.a[:-1], out=dz)
+            torch.mm(g.expand(weight * k.sign.view(-1, 1, 1, 1))[:, :-1], k.a[:-1], out=dz)
         if x is not None:
             dz.addmm_(k.wide[:, :-1], g.gather(x, work)[0][:-1])
         if bias is not None:
@@ -199,13 +189,11 @@ class Kernel:
         d_scale = torch.zeros_like(k.scale)
         if not k.constant:
             dz.sub_(self._tiled(self._over_batch(dz, k.share)))
-            product = torch.mul(k.weighted_z, dz, out=work.take(k.z, planes * q, m))
+            product = torch.mul(k.weighted_z, dz, out=work.take(k.z, 4 * q, m))
             d_scale = -k.scale * k.inverse.square() * self._over_batch(product, None)
         if d_gamma is not None:
             d_scale = d_scale + torch.where(gamma < 0, -d_gamma, d_gamma) * k.inverse
-        top = dz
-        if planes == 4:
-            top = self._follow(k.halves, self._follow(k.z, dz, work), work)
+        top = self._follow(k.halves, self._follow(k.z, dz, work), work)
         top.mul_(k.scale.unsqueeze(1)).addcmul_(k.top, d_scale.unsqueeze(1))
         if beta is not None:
             top.add_(beta.unsqueeze(1))
@@ -231,7 +219,7 @@ class Kernel:
         rows = image.view(-1, image.shape[-1])
         per_pixel = rows.mean(1) if share is None else torch.mv(rows, share)
         mean_a = self.geometry.average(per_pixel.view(image.shape[:-1]))
-        mean = torch.mv(w[:, :-1], mean_a).view(self.geometry.planes, -1).mean(0)
+        mean = torch.mv(w[:, :-1], mean_a).view(4, -1).mean(0)
         return mean, mean_a
 
     def _variance(self, z: Tensor, weighted_z: Tensor, statistics: Statistics) -> Tensor:
@@ -242,7 +230,7 @@ class Kernel:
         else:
             work = self.buffers.lease()
             squares = torch.mul(z, weighted_z, out=work.take(z, *z.shape)).sum(1)
-        return squares.view(self.geometry.planes, -1).mean(0) / z.shape[1]
+        return squares.view(4, -1).mean(0) / z.shape[1]
 
     def _over_batch(self, rows: Tensor, share: Tensor | None) -> Tensor:
         """The mean of each channel, every example counted with its share."""
@@ -250,17 +238,12 @@ class Kernel:
             means = rows.mean(1)
         else:
             means = torch.mv(rows.view(-1, len(share)), share).view(len(rows), -1).mean(1)
-        return means.view(self.geometry.planes, -1).mean(0)
+        return means.view(4, -1).mean(0)
 
-    def _tiled(self, channels: Tensor) -> Tensor:
+    @staticmethod
+    def _tiled(channels: Tensor) -> Tensor:
         """One number per row of all planes, as a column."""
-        planes = self.geometry.planes
-        return (channels if planes == 1 else channels.expand(planes, -1).reshape(-1)).unsqueeze(1)
-
-
-def _per_channel(channels: Tensor, weight: Tensor) -> Tensor:
-    """Ready to multiply a kernel (C_out, …)."""
-    return channels.view(-1, *(1,) * (weight.dim() - 1))
+        return channels.expand(4, -1).reshape(-1, 1)
 
 
 def _innermost(shape: tuple[int, ...], n: int) -> tuple[int, ...]:
