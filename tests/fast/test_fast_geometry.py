@@ -56,7 +56,7 @@ def test_gather_reads_any_strides(geometry):
 def test_the_mean_of_a_comes_from_the_mean_image(geometry):
     x = doubles(3, geometry.channels, geometry.height, geometry.width)
     a, image = geometry.gather(x, Buffers().lease())
-    torch.testing.assert_close(geometry.average(image.mean(-1)), a[:-1].mean(1), atol=1e-12, rtol=0)
+    torch.testing.assert_close(geometry.box @ image.mean(-1).view(-1), a[:-1].mean(1), atol=1e-12, rtol=0)
 
 
 def test_scatter_is_the_transpose_of_gather(geometry):
@@ -71,10 +71,7 @@ def test_fold_is_the_transpose_of_expand(geometry):
     weight = doubles(geometry.out_channels, geometry.channels, *geometry.kernel)
     wide = geometry.expand(weight)
     other = doubles(*wide.shape, seed=3)
-    other_without_bias = other[:, :-1].contiguous()
-    expected = (wide * other).sum()
-    torch.testing.assert_close(expected, (weight * geometry.fold(other)).sum(), atol=1e-9, rtol=1e-12)
-    torch.testing.assert_close(expected, (weight * geometry.fold(other_without_bias)).sum(), atol=1e-9, rtol=1e-12)
+    torch.testing.assert_close((wide * other).sum(), (weight * geometry.fold(other)).sum(), atol=1e-9, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("side", "fits"), [(28, True), (27, False), (4, False), (6, True)])

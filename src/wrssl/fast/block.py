@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from wrssl.fast.buffers import Buffers
 from wrssl.fast.function import ConvNormPool
 from wrssl.fast.geometry import Geometry
-from wrssl.fast.kernel import Kernel, Statistics
+from wrssl.fast.kernel import Kernel, Statistics, Wide
 from wrssl.norm import Source
 from wrssl.norm.layers import Weighted
 from wrssl.norm.policies import PassState
@@ -58,10 +58,10 @@ class FusedBlock(nn.Module):
         wide = self._widen(kernel, weight, gamma)
         if _constant.get():
             parameters = [None if p is None else p.detach() for p in parameters]
-        y: Tensor
-        y, mean, variance = ConvNormPool.apply(x, *parameters, kernel, wide, statistics)
-        if asked.updates and statistics.running is None:
-            norm.move_running(mean, variance * (values / (values - 1)), 1)
+        moments: list[Tensor] | None = [] if asked.updates and statistics.running is None else None
+        y: Tensor = ConvNormPool.apply(x, *parameters, kernel, wide, statistics, moments)
+        if moments:
+            norm.move_running(moments[0], moments[1].mul_(values / (values - 1)), 1)
         return y
 
     def _kernel(self, x: Tensor) -> Kernel | None:
@@ -91,13 +91,13 @@ class FusedBlock(nn.Module):
         # Clones: derivatives need the statistics of now, and a later pass may move the buffers before.
         return Statistics(None, (norm.running_mean.clone(), norm.running_var.clone())), 0.0
 
-    def _widen(self, kernel: Kernel, weight: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
+    def _widen(self, kernel: Kernel, weight: Tensor, gamma: Tensor) -> Wide:
         """The expanded kernel, made once for all passes of a step: until a parameter is written to or replaced."""
         key = (kernel, weight, weight._version, gamma, gamma._version)
         if not self.widened or not all(map(_same, self.widened[0], key)):
             with torch.no_grad():
                 self.widened = (key, kernel.widen(weight.detach(), gamma.detach()))
-        wide: tuple[Tensor, Tensor] = self.widened[1]
+        wide: Wide = self.widened[1]
         return wide
 
 

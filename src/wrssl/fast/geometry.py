@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
 from torch import Tensor
 
 from wrssl.fast.buffers import Lease
@@ -82,9 +83,13 @@ class Geometry:
         result[-1].fill_(1)
         return result, image
 
-    def average(self, image: Tensor) -> Tensor:
-        """The mean of each row of A over positions, from an image (C, H, W) that is averaged over examples."""
-        return self._windows(image, 1).mean((3, 4, 5)).view(-1)
+    @cached_property
+    def box(self) -> Tensor:
+        """The map from an image, averaged over examples, to the mean of each row of A over positions: (rows, C·H·W)."""
+        pixels = torch.arange(self.channels * self.padded[0] * self.padded[1])
+        read = self._windows(pixels, 1).reshape(-1, self.pooled[0] * self.pooled[1])
+        share = torch.zeros(len(read), len(pixels), dtype=torch.float64)
+        return share.scatter_(1, read, 1 / read.shape[1])
 
     def _windows(self, image: Tensor, n: int) -> Tensor:
         """A view of the padded images, (C, kh+1, kw+1, down, right, N)."""
@@ -112,27 +117,24 @@ class Geometry:
 
     def expand(self, weight: Tensor) -> Tensor:
         """W̃ of a kernel (C_out, C, kh, kw); its last column is zero."""
-        inputs = self.channels * self.window[0] * self.window[1]
-        wide = weight.new_zeros(4 * self.out_channels, inputs + 1)
-        for plane, slot in self._slots(wide):
-            plane[slot] = weight
-        return wide
+        wide = weight.new_zeros(4 * self.out_channels * (self._inputs + 1))
+        wide[self._places] = weight.reshape(1, -1)
+        return wide.view(4 * self.out_channels, -1)
 
     def fold(self, wide: Tensor) -> Tensor:
-        """The transpose of ``expand``: the gradient of the kernel from that of W̃."""
-        first, *others = (plane[slot] for plane, slot in self._slots(wide))
-        total = first.clone()
-        for other in others:
-            total.add_(other)
-        return total
+        """The transpose of ``expand``: the gradient of the kernel from that of W̃, whose last column does not matter."""
+        shape = (self.out_channels, self.channels, *self.kernel)
+        return wide.reshape(-1)[self._places].sum(0).view(shape)
 
-    def _slots(self, wide: Tensor) -> list[tuple[Tensor, tuple[slice, ...]]]:
-        """Where the kernel stands in each of the four planes."""
-        (kh, kw), (rows, columns), line = self.kernel, self.window, wide.shape[1]
-        planes = wide.as_strided(
-            (4, self.out_channels, self.channels, rows, columns),
-            (self.out_channels * line, line, rows * columns, columns, 1),
-        )
-        every = slice(None)
-        slots = [(every, every, slice(dy, dy + kh), slice(dx, dx + kw)) for dy, dx in _SHIFTS]
-        return list(zip(planes, slots, strict=True))
+    @property
+    def _inputs(self) -> int:
+        return self.channels * self.window[0] * self.window[1]
+
+    @cached_property
+    def _places(self) -> Tensor:
+        """Where each entry of the kernel stands in W̃: (4, number of entries)."""
+        (kh, kw), (rows, columns) = self.kernel, self.window
+        numbers = torch.arange(4 * self.out_channels * (self._inputs + 1)).view(4, self.out_channels, -1)
+        planes = numbers[..., :-1].view(4, self.out_channels, self.channels, rows, columns)
+        places = [plane[..., dy : dy + kh, dx : dx + kw] for plane, (dy, dx) in zip(planes, _SHIFTS, strict=True)]
+        return torch.stack([place.reshape(-1) for place in places])

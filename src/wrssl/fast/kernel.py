@@ -25,7 +25,7 @@ statistics cancel, moves Z.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -58,20 +58,38 @@ class Parameters(NamedTuple):
     beta: Tensor
 
 
+class Wide(NamedTuple):
+    """What a block needs of its parameters, made once for all passes between two changes of them.
+
+    Args:
+        weight: W̃ with the sign of γ in it.
+        last: its last column as (4, C_out), where a bias goes.
+        box: the map from the mean image to the mean of each channel.
+        sign: of γ.
+        size: of γ.
+    """
+
+    weight: Tensor
+    last: Tensor
+    box: Tensor
+    sign: Tensor
+    size: Tensor
+
+
 @dataclass
 class Kept:
     """What one forward pass leaves for the derivatives; the large tensors live in the lease."""
 
     lease: Lease
     a: Tensor
-    mean_a: Tensor | None  # Σ ω a / Σ ω, where statistics of the batch count
-    wide: Tensor
-    sign: Tensor
+    pixels: Tensor | None  # the mean image; None for constant statistics
+    wide: Wide
     z: Tensor
     weighted_z: Tensor  # ω N S z, or z itself without weights
     halves: Tensor
     top: Tensor
     y: Tensor
+    norm: Tensor  # √(Σ ω N S z²) per channel
     inverse: Tensor
     scale: Tensor
     share: Tensor | None  # as in ``Statistics``
@@ -80,7 +98,7 @@ class Kept:
     @property
     def constant(self) -> bool:
         """Whether the statistics do not depend on the batch."""
-        return self.mean_a is None
+        return self.pixels is None
 
 
 @dataclass(frozen=True)
@@ -90,72 +108,86 @@ class Kernel:
     geometry: Geometry
     eps: float
     buffers: Buffers
+    constants: dict[torch.dtype, _Constants] = field(default_factory=dict)
 
-    def widen(self, weight: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
-        """W̃ with the sign of γ in it, and that sign."""
+    def of(self, x: Tensor) -> _Constants:
+        """Tensors that never change, in the type of ``x``."""
+        if x.dtype not in self.constants:
+            self.constants[x.dtype] = _Constants.make(self.geometry, self.eps, x)
+        return self.constants[x.dtype]
+
+    def widen(self, weight: Tensor, gamma: Tensor) -> Wide:
+        """The parameters as the passes use them."""
+        q = self.geometry.out_channels
         sign = torch.where(gamma < 0, -1.0, 1.0).to(weight.dtype)
-        return self.geometry.expand(weight * sign.view(-1, 1, 1, 1)), sign
+        wide = self.geometry.expand(weight * sign.view(-1, 1, 1, 1))
+        planes = wide.view(4, q, -1)
+        box = planes[..., :-1].mean(0) @ self.of(weight).box
+        return Wide(wide, planes[..., -1], box, sign, gamma.abs())
 
-    def forward(
-        self, x: Tensor, p: Parameters, wide: tuple[Tensor, Tensor], statistics: Statistics
-    ) -> tuple[Tensor, Tensor, Tensor, Kept]:
-        """The result, the mean and variance that normalised, and what derivatives need."""
-        g, lease, n, (w, sign) = self.geometry, self.buffers.lease(), len(x), wide
-        q, share = g.out_channels, statistics.share
+    def forward(self, x: Tensor, p: Parameters, wide: Wide, statistics: Statistics) -> tuple[Tensor, Kept]:
+        """The result, and what derivatives need."""
+        g, lease, n, share = self.geometry, self.buffers.lease(), len(x), statistics.share
         a, image = g.gather(x, lease)
-        m = a.shape[1]
-        mean, mean_a = self._mean(image, w, p.bias, sign, statistics)
-        w[:, -1:] = self._tiled(-mean)  # times the ones in A: the product comes out centred
-        z = weighted_z = torch.mm(w, a, out=lease.take(x, 4 * q, m))
+        q, m = g.out_channels, a.shape[1]
+        rows, pixels = image.view(-1, n), None
+        if statistics.running is None:
+            pixels = rows.mean(1) if share is None else torch.mv(rows, share)
+            mean = torch.mv(wide.box, pixels)
+        else:
+            known = statistics.running[0]
+            mean = wide.sign * (known if p.bias is None else known - p.bias)
+        torch.neg(mean.expand(4, q), out=wide.last)  # times the ones in A: the product comes out centred
+        z = weighted_z = torch.mm(wide.weight, a, out=lease.take(x, 4 * q, m))
         if share is not None:
             weighted_z = torch.mul(z.view(-1, n), share * n, out=lease.take(x, 4 * q * m // n, n)).view_as(z)
-        variance = self._variance(z, weighted_z, statistics)
-        inverse = torch.rsqrt(variance + self.eps)
-        scale = p.gamma.abs() * inverse
+        norm, inverse = self._deviation(z, weighted_z, statistics)
+        scale = wide.size * inverse
         halves = torch.maximum(z[: 2 * q], z[2 * q :], out=lease.take(x, 2 * q, m))
         top = torch.maximum(halves[:q], halves[q:], out=lease.take(x, q, m))
-        # y is the same memory without being a view of the result: a view would hold its base, and with that the graph
-        # that holds the view, for ever.
-        result = torch.empty_strided((n, *g.result), _innermost(g.result, n), dtype=x.dtype)
-        y = x.new_empty(0).set_(result.untyped_storage(), 0, (q, m), (m, 1))  # type: ignore[call-overload]
-        _affine(top, scale, p.beta, y)
-        y.relu_()
-        kept = Kept(lease, a, mean_a, w, sign, z, weighted_z, halves, top, y, inverse, scale, share, n)
-        actual = sign * mean if p.bias is None else torch.addcmul(p.bias, sign, mean)
-        return result, actual, variance, kept
+        y = self._affine(top, scale, p.beta)
+        kept = Kept(lease, a, pixels, wide, z, weighted_z, halves, top, y, norm, inverse, scale, share, n)
+        return y.view(q, *g.pooled, n).permute(3, 0, 1, 2), kept
+
+    def moments(self, k: Kept, p: Parameters) -> tuple[Tensor, Tensor]:
+        """Mean and variance of the batch that normalised, for the running ones."""
+        assert k.pixels is not None
+        mean = torch.mv(k.wide.box, k.pixels).mul_(k.wide.sign)
+        return mean if p.bias is None else mean + p.bias, k.norm.square() / k.z[:4].numel()
 
     def backward(
         self, k: Kept, grad: Tensor, needs_x: bool, needs_weight: bool
-    ) -> tuple[Tensor | None, Tensor | None, Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor]:
         """dL/dx, and of kernel, bias, γ and β."""
-        g, work = self.geometry, self.buffers.lease()
+        g, work, sign = self.geometry, self.buffers.lease(), k.wide.sign
         q, m = k.top.shape
         below = work.take(grad, 4 * q + 1, m)  # dL/dZ and a row for ω G1
         dz = below[:-1]
-        g1, g2 = self._place(k, grad.permute(*range(1, grad.dim()), 0).reshape(q, m), dz, work)
-        level, free = k.scale * g1, k.scale * g1
-        if not k.constant:
-            dz.addcmul_(k.weighted_z, self._tiled(k.scale * g2 * k.inverse / (4 * m)), value=-1)
-            level = self._tiled(level / (4 * m))
-            free = torch.zeros_like(free)  # the statistics take a common shift away
-            below[-1].fill_(1)
-            if k.share is not None:
-                below[-1].view(-1, k.n).copy_(k.share * k.n)
+        g1, g2 = self._place(k, grad.permute(1, 2, 3, 0).reshape(q, m), dz, work)
+        level, d_bias = k.scale * g1, None
+        if k.constant:
+            d_bias = sign * level  # elsewhere the statistics take a common shift away
+        else:
+            slope = k.scale * g2 * k.inverse
+            slope, level = torch.stack([slope, level]).div_(4 * m).unsqueeze(1).expand(2, 4, q).reshape(2, 4 * q, 1)
+            dz.addcmul_(k.weighted_z, slope, value=-1)
+            below[-1] = 1 if k.share is None else (k.share * k.n).expand(m // k.n, k.n).reshape(-1)
         d_weight = d_x = None
         if needs_weight:
-            d_wide = torch.mm(dz, k.a[:-1].t())
-            if k.mean_a is not None:
-                d_wide.addr_(level.view(-1), k.mean_a, alpha=-m)
-            d_weight = g.fold(d_wide) * k.sign.view(-1, 1, 1, 1)
+            d_wide = grad.new_empty(4 * q, len(k.a))  # as wide as W̃; nobody reads the last column
+            torch.mm(dz, k.a[:-1].t(), out=d_wide[:, :-1])
+            if k.pixels is not None:
+                d_wide[:, :-1].addr_(level.view(-1), self.of(grad).box @ k.pixels, alpha=-m)
+            d_weight = g.fold(d_wide) * sign.view(-1, 1, 1, 1)
         if needs_x:
-            narrow = k.wide[:, :-1].t()
+            narrow = k.wide.weight[:, :-1].t()
             d_a = work.take(grad, len(narrow), m)
             if k.constant:
                 torch.mm(narrow, dz, out=d_a)
             else:
                 torch.mm(torch.cat([narrow, -(narrow @ level)], 1), below, out=d_a)
             d_x = g.scatter(d_a, k.n)
-        return d_x, d_weight, k.sign * free, k.sign * g2, g1
+        return d_x, d_weight, d_bias, sign * g2, g1
 
     def _place(self, k: Kept, grad: Tensor, dz: Tensor, work: Lease) -> tuple[Tensor, Tensor]:
         """|γ|/ς · g into the plane of the maximum; returns G1 and G2."""
@@ -181,11 +213,11 @@ class Kernel:
         q, m = k.top.shape
         dz = work.take(k.z, 4 * q, m).zero_()
         if weight is not None:
-            torch.mm(g.expand(weight * k.sign.view(-1, 1, 1, 1))[:, :-1], k.a[:-1], out=dz)
+            torch.mm(g.expand(weight * k.wide.sign.view(-1, 1, 1, 1))[:, :-1], k.a[:-1], out=dz)
         if x is not None:
-            dz.addmm_(k.wide[:, :-1], g.gather(x, work)[0][:-1])
+            dz.addmm_(k.wide.weight[:, :-1], g.gather(x, work)[0][:-1])
         if bias is not None:
-            dz.add_(self._tiled(k.sign * bias))
+            dz.add_(self._tiled(k.wide.sign * bias))
         d_scale = torch.zeros_like(k.scale)
         if not k.constant:
             dz.sub_(self._tiled(self._over_batch(dz, k.share)))
@@ -209,28 +241,27 @@ class Kernel:
         gain = torch.sub(second, first, out=work.take(values, half, values.shape[1]))
         return _masked(gain, ahead, 0, grad_input=gain).add_(first)
 
-    def _mean(
-        self, image: Tensor, w: Tensor, bias: Tensor | None, sign: Tensor, statistics: Statistics
-    ) -> tuple[Tensor, Tensor | None]:
-        """The mean of each channel of W̃ A and the mean of A that it comes from, read off the images."""
-        share, running = statistics
-        if running is not None:
-            return sign * (running[0] if bias is None else running[0] - bias), None
-        rows = image.view(-1, image.shape[-1])
-        per_pixel = rows.mean(1) if share is None else torch.mv(rows, share)
-        mean_a = self.geometry.average(per_pixel.view(image.shape[:-1]))
-        mean = torch.mv(w[:, :-1], mean_a).view(4, -1).mean(0)
-        return mean, mean_a
-
-    def _variance(self, z: Tensor, weighted_z: Tensor, statistics: Statistics) -> Tensor:
+    def _deviation(self, z: Tensor, weighted_z: Tensor, statistics: Statistics) -> tuple[Tensor, Tensor]:
+        """√(Σ ω N S z²) and 1/ς per channel."""
+        eps = self.of(z).eps
         if statistics.running is not None:
-            return statistics.running[1]
+            return eps, torch.rsqrt(statistics.running[1] + eps)
         if statistics.share is None:
-            squares = torch.linalg.vector_norm(z, dim=1).square()
+            rows = torch.linalg.vector_norm(z, dim=1)
         else:
             work = self.buffers.lease()
-            squares = torch.mul(z, weighted_z, out=work.take(z, *z.shape)).sum(1)
-        return squares.view(4, -1).mean(0) / z.shape[1]
+            rows = torch.mul(z, weighted_z, out=work.take(z, *z.shape)).sum(1).sqrt_()
+        norm = torch.linalg.vector_norm(rows.view(4, -1), dim=0)
+        return norm, torch.addcmul(eps, norm, norm, value=1 / (4 * z.shape[1])).rsqrt_()
+
+    def _affine(self, x: Tensor, slope: Tensor, level: Tensor) -> Tensor:
+        """``relu(slope · x + level)`` with two numbers per channel, for x (C, M).
+
+        Batch norm with nothing to normalise: torch has no other kernel that does this in one vectorised pass.
+        """
+        c = self.of(x)
+        moved = torch.native_batch_norm(x.unsqueeze(0), slope, level, c.zeros, c.ones, False, 0.0, 0.0)
+        return moved[0].squeeze(0).relu_()
 
     def _over_batch(self, rows: Tensor, share: Tensor | None) -> Tensor:
         """The mean of each channel, every example counted with its share."""
@@ -246,21 +277,15 @@ class Kernel:
         return channels.expand(4, -1).reshape(-1, 1)
 
 
-def _innermost(shape: tuple[int, ...], n: int) -> tuple[int, ...]:
-    """The strides of (N, …) that lies in memory with N last."""
-    strides, size = list[int](), n
-    for extent in reversed(shape):
-        strides.insert(0, size)
-        size *= extent
-    return 1, *strides
+class _Constants(NamedTuple):
+    """Tensors of one block in one type."""
 
+    box: Tensor
+    zeros: Tensor
+    ones: Tensor
+    eps: Tensor
 
-def _affine(x: Tensor, slope: Tensor, level: Tensor, out: Tensor) -> Tensor:
-    """``slope`` · x + ``level`` with two numbers per channel, for x (C, M), into ``out``.
-
-    Batch norm with nothing to normalise: torch has no other kernel that does this in one vectorised pass.
-    """
-    nothing, zeros, ones = x.new_empty(0), torch.zeros_like(slope), torch.ones_like(slope)
-    into = out.unsqueeze(0), nothing, nothing
-    torch.native_batch_norm(x.unsqueeze(0), slope, level, zeros, ones, False, 0.0, 0.0, out=into)
-    return out
+    @classmethod
+    def make(cls, geometry: Geometry, eps: float, like: Tensor) -> _Constants:
+        channels = like.new_zeros(geometry.out_channels)
+        return cls(geometry.box.to(like.dtype), channels, channels + 1, channels + eps)
