@@ -12,7 +12,7 @@ from wrssl.bench.keys import Key, known_keys
 from wrssl.bench.timing import Figure
 from wrssl.weighting import WEIGHTINGS
 
-AS_BRIEFED = {
+AT_MOST = {
     "wr_over_base_vat": 1.10,
     "wr_over_base_pl": 1.15,
     "wr_over_base_pi": 1.15,
@@ -54,8 +54,8 @@ def test_every_key_gives_a_number(name, tiny):
 
 def test_bounds():
     known = known_keys()
-    assert {name: known[name].at_most for name in AS_BRIEFED if name in known} == {
-        name: bound for name, bound in AS_BRIEFED.items() if name in known
+    assert {name: known[name].at_most for name in AT_MOST if name in known} == {
+        name: bound for name, bound in AT_MOST.items() if name in known
     }
     assert known["naive_over_ours_vat"].at_least == 2
     assert known["naive_over_ours_vat"].bound() == "≥ 2"

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from wrssl.norm.composed import Normalised, per_channel, standardise
+from wrssl.norm import table
 from wrssl.norm.counts import Counts
 from wrssl.norm.moments import moments
 from wrssl.norm.rows import channel_products, row_affine, row_sums
@@ -85,6 +86,12 @@ class _Native(torch.autograd.Function):
         eps: float,
         used: list[Tensor],
     ) -> Tensor:
+        ctx.eps, ctx.table = eps, x.numel() == x.shape[0] * x.shape[1]
+        if ctx.table:
+            y, mean, variance = table.forward(x.view(x.shape[:2]), gamma, beta, omega, heaviest, eps)
+            ctx.save_for_backward(x, gamma, beta, omega, mean, variance)
+            used += mean, variance
+            return y.view(x.shape)
         reference = x[heaviest].view(x.shape[1], -1).mean(1)
         d = x - reference.view(per_channel(x))
         squares, sums = row_sums(d)
@@ -94,7 +101,6 @@ class _Native(torch.autograd.Function):
         # Into d itself: the kernel reads and writes each number once.
         torch.native_batch_norm(d, gamma, beta, delta, variance, False, 0.0, eps, out=(d, none, none))
         ctx.save_for_backward(x, gamma, beta, omega, mean, variance)
-        ctx.eps = eps
         used += mean, variance  # not as results: for each of those autograd keeps books
         return d
 
@@ -104,6 +110,11 @@ class _Native(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True: somebody wants derivatives of what is returned here
             return *_differentiable(x, gamma, beta, omega, ctx.eps, grad), None, None, None, None
         g, invstd = grad.contiguous(), torch.rsqrt(variance + ctx.eps)
+        if ctx.table:
+            flat, rows = x.view(x.shape[:2]), g.view(x.shape[:2])
+            dx, G2, G1 = table.backward(rows, flat, gamma, omega, mean, invstd, ctx.needs_input_grad[0])
+            own = None if dx is None else dx.view(x.shape)
+            return own, None if gamma is None else G2, None if beta is None else G1, None, None, None, None
         G2, G1 = channel_products(g, x, mean, invstd)
         grad_x = None
         if ctx.needs_input_grad[0]:

@@ -28,7 +28,7 @@ from wrssl.norm import statistics
 from wrssl.training.passes import PolicyNet
 
 
-REFRESH = 10  # updates between two measurements of λmax of the whole network
+REFRESH = 20  # updates between two measurements of λmax of the whole network
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class HypergradientEstimator:
         if options.scope == "head" or options.alpha is not None or options.damping > 0:
             return options.alpha
         if self.eigenvalue is None or self.updates % REFRESH == 0:
-            products = 10 if self.eigenvector is None else 3
+            products = 10 if self.eigenvector is None else 2
             self.eigenvalue, self.eigenvector = largest_eigenvalue(
                 problem.curvature(problem.start()), problem.start(), start=self.eigenvector, iterations=products
             )
