@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-Key = tuple[tuple[int, ...], torch.dtype, bool]
+Key = tuple[tuple[int, ...], torch.dtype, float | None]
 
 
 class Buffers:
@@ -33,16 +33,20 @@ class Lease:
     def __init__(self, buffers: Buffers) -> None:
         self._buffers, self._taken = buffers, list[tuple[Key, Tensor]]()
 
-    def take(self, like: Tensor, *shape: int, zeros: bool = False) -> Tensor:
+    def take(self, like: Tensor, *shape: int, filled: float | None = None) -> Tensor:
         """A tensor of this shape with anything in it.
 
-        With ``zeros`` it is zero when new, and comes from a shelf of its own: who writes the same places of it every
-        time finds the others still zero.
+        With ``filled`` it holds this number when new, and comes from a shelf of its own: who writes the same places of
+        it every time finds the others as they were.
         """
-        key = (shape, like.dtype, zeros)
-        shelf = self._buffers.free.setdefault(key, [])
-        make = like.new_zeros if zeros else like.new_empty
-        tensor = shelf.pop() if shelf else make(shape)
+        key = (shape, like.dtype, filled)
+        shelf = self._buffers.free.get(key)
+        if shelf is None:
+            shelf = self._buffers.free[key] = []
+        if shelf:
+            tensor = shelf.pop()
+        else:
+            tensor = like.new_empty(shape) if filled is None else like.new_full(shape, filled)
         self._taken.append((key, tensor))
         return tensor
 

@@ -12,7 +12,7 @@ instead of kh·kw; for the few channels of small networks that is a good bargain
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -25,6 +25,10 @@ from wrssl.fast.buffers import Lease
 _SHIFTS = [(dy, dx) for dx in (0, 1) for dy in (0, 1)]
 
 
+_Piece = tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...], int]
+_Pieces = tuple[tuple[int, int], list[_Piece]]
+
+
 @dataclass(frozen=True)
 class Geometry:
     """The sizes of one block: a stride-1 convolution of (C, H, W) with zero padding, then 2 x 2 max-pooling."""
@@ -35,6 +39,7 @@ class Geometry:
     padding: tuple[int, int]
     height: int
     width: int
+    _known: dict[int, _Pieces] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def result(self) -> tuple[int, ...]:
@@ -69,18 +74,17 @@ class Geometry:
 
     def gather(self, x: Tensor, lease: Lease) -> tuple[Tensor, Tensor]:
         """A with ones as its last row, from ``x`` (N, C, H, W) with any strides; and the padded images, (C, H, W, N)."""
-        n, (height, width), (rows, columns), (down, right) = len(x), self.padded, self.window, self.pooled
+        n, (height, width), (down, right) = x.shape[0], self.padded, self.pooled
         source = x.permute(1, 2, 3, 0)
         if any(self.padding):
             top, left = self.padding
-            image = lease.take(x, self.channels, height, width, n, zeros=True)
+            image = lease.take(x, self.channels, height, width, n, filled=0)
             image[:, top : top + self.height, left : left + self.width].copy_(source)
         else:
             image = source.contiguous()
         windows = self._windows(image, n)
-        result = lease.take(x, self.channels * rows * columns + 1, down * right * n)
-        result[:-1].view(windows.shape).copy_(windows)
-        result[-1].fill_(1)
+        result = lease.take(x, self._inputs + 1, down * right * n, filled=1)
+        result.as_strided(windows.shape, self._within(n)).copy_(windows)
         return result, image
 
     @cached_property
@@ -98,22 +102,41 @@ class Geometry:
             (self.channels, *self.window, *self.pooled, n), (height * line, line, n, 2 * line, 2 * n, 1)
         )
 
+    def _within(self, n: int) -> tuple[int, ...]:
+        """The strides of A as (C, kh+1, kw+1, down, right, N)."""
+        (rows, columns), (down, right) = self.window, self.pooled
+        row = down * right * n
+        return rows * columns * row, columns * row, row, right * n, n, 1
+
     def scatter(self, a: Tensor, n: int) -> Tensor:
         """The transpose of ``gather``: every entry of A added to the input that it was read from, (N, C, H, W).
 
-        ``a`` comes without the row of ones.
+        ``a`` comes without the row of ones. Four neighbours of a window at a time: those of all windows are apart.
         """
-        (rows, columns), (down, right), (top, left) = self.window, self.pooled, self.padding
-        tall, wide = down + (rows + 1) // 2 - 1, right + (columns + 1) // 2 - 1
-        a = a.view(self.channels, rows, columns, down, right, n)
-        out = a.new_zeros(self.channels, tall, 2, wide, 2, n)
-        for y in range(0, rows, 2):
-            for x in range(0, columns, 2):
-                piece = a[:, y : y + 2, x : x + 2].permute(0, 3, 1, 4, 2, 5)
-                h, w = piece.shape[2], piece.shape[4]
-                out[:, y // 2 : y // 2 + down, :h, x // 2 : x // 2 + right, :w].add_(piece)
-        image = out.view(self.channels, 2 * tall, 2 * wide, n)
-        return image[:, top : top + self.height, left : left + self.width].permute(3, 0, 1, 2)
+        (top, left), (height, width) = self.padding, self.padded
+        (tall, wide), pieces = self._pieces(n)
+        out = a.new_zeros(self.channels, tall, wide, n)
+        for size, at, start, into, offset in pieces:
+            out.as_strided(size, into, offset).add_(a.as_strided(size, at, start))
+        if not (top or left) and (tall, wide) == (height, width):
+            return out.permute(3, 0, 1, 2)
+        return out[:, top : top + self.height, left : left + self.width].permute(3, 0, 1, 2)
+
+    def _pieces(self, n: int) -> _Pieces:
+        """The views of A and of the image that are added: (size, strides and start in A, strides and start in it)."""
+        if n not in self._known:
+            (rows, columns), (down, right) = self.window, self.pooled
+            tall, wide = 2 * down + (rows - 1) // 2 * 2, 2 * right + (columns - 1) // 2 * 2
+            c, r, s, y, x, one = self._within(n)
+            pieces = []
+            for dy in range(0, rows, 2):
+                for dx in range(0, columns, 2):
+                    h, w = min(2, rows - dy), min(2, columns - dx)
+                    size = (self.channels, down, h, right, w, n)
+                    into = (tall * wide * n, 2 * wide * n, wide * n, 2 * n, n, 1)
+                    pieces.append((size, (c, y, r, x, s, one), dy * r + dx * s, into, (dy * wide + dx) * n))
+            self._known[n] = (tall, wide), pieces
+        return self._known[n]
 
     def expand(self, weight: Tensor) -> Tensor:
         """W̃ of a kernel (C_out, C, kh, kw); its last column is zero."""

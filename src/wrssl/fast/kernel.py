@@ -63,15 +63,17 @@ class Wide(NamedTuple):
 
     Args:
         weight: W̃ with the sign of γ in it.
+        narrow: the same without its last column.
         last: its last column as (4, C_out), where a bias goes.
-        box: the map from the mean image to the mean of each channel.
+        average: the mean of its four planes.
         sign: of γ.
         size: of γ.
     """
 
     weight: Tensor
+    narrow: Tensor
     last: Tensor
-    box: Tensor
+    average: Tensor
     sign: Tensor
     size: Tensor
 
@@ -82,7 +84,7 @@ class Kept:
 
     lease: Lease
     a: Tensor
-    pixels: Tensor | None  # the mean image; None for constant statistics
+    mean_a: Tensor | None  # of each row of A; None for constant statistics
     wide: Wide
     z: Tensor
     weighted_z: Tensor  # ω N S z, or z itself without weights
@@ -98,7 +100,7 @@ class Kept:
     @property
     def constant(self) -> bool:
         """Whether the statistics do not depend on the batch."""
-        return self.pixels is None
+        return self.mean_a is None
 
 
 @dataclass(frozen=True)
@@ -122,18 +124,18 @@ class Kernel:
         sign = torch.where(gamma < 0, -1.0, 1.0).to(weight.dtype)
         wide = self.geometry.expand(weight * sign.view(-1, 1, 1, 1))
         planes = wide.view(4, q, -1)
-        box = planes[..., :-1].mean(0) @ self.of(weight).box
-        return Wide(wide, planes[..., -1], box, sign, gamma.abs())
+        return Wide(wide, wide[:, :-1], planes[..., -1], planes[..., :-1].mean(0), sign, gamma.abs())
 
     def forward(self, x: Tensor, p: Parameters, wide: Wide, statistics: Statistics) -> tuple[Tensor, Kept]:
         """The result, and what derivatives need."""
-        g, lease, n, share = self.geometry, self.buffers.lease(), len(x), statistics.share
+        g, lease, n, share = self.geometry, self.buffers.lease(), x.shape[0], statistics.share
         a, image = g.gather(x, lease)
         q, m = g.out_channels, a.shape[1]
-        rows, pixels = image.view(-1, n), None
+        rows, mean_a = image.view(-1, n), None
         if statistics.running is None:
             pixels = rows.mean(1) if share is None else torch.mv(rows, share)
-            mean = torch.mv(wide.box, pixels)
+            mean_a = torch.mv(self.of(x).box, pixels)
+            mean = torch.mv(wide.average, mean_a)
         else:
             known = statistics.running[0]
             mean = wide.sign * (known if p.bias is None else known - p.bias)
@@ -146,13 +148,13 @@ class Kernel:
         halves = torch.maximum(z[: 2 * q], z[2 * q :], out=lease.take(x, 2 * q, m))
         top = torch.maximum(halves[:q], halves[q:], out=lease.take(x, q, m))
         y = self._affine(top, scale, p.beta)
-        kept = Kept(lease, a, pixels, wide, z, weighted_z, halves, top, y, norm, inverse, scale, share, n)
+        kept = Kept(lease, a, mean_a, wide, z, weighted_z, halves, top, y, norm, inverse, scale, share, n)
         return y.view(q, *g.pooled, n).permute(3, 0, 1, 2), kept
 
     def moments(self, k: Kept, p: Parameters) -> tuple[Tensor, Tensor]:
         """Mean and variance of the batch that normalised, for the running ones."""
-        assert k.pixels is not None
-        mean = torch.mv(k.wide.box, k.pixels).mul_(k.wide.sign)
+        assert k.mean_a is not None
+        mean = torch.mv(k.wide.average, k.mean_a).mul_(k.wide.sign)
         return mean if p.bias is None else mean + p.bias, k.norm.square() / k.z[:4].numel()
 
     def backward(
@@ -161,7 +163,8 @@ class Kernel:
         """dL/dx, and of kernel, bias, γ and β."""
         g, work, sign = self.geometry, self.buffers.lease(), k.wide.sign
         q, m = k.top.shape
-        below = work.take(grad, 4 * q + 1, m)  # dL/dZ and a row for ω G1
+        # dL/dZ and a row for ω G1, which stays one without weights
+        below = work.take(grad, 4 * q + 1, m, filled=1 if k.share is None else None)
         dz = below[:-1]
         g1, g2 = self._place(k, grad.permute(1, 2, 3, 0).reshape(q, m), dz, work)
         level, d_bias = k.scale * g1, None
@@ -171,17 +174,18 @@ class Kernel:
             slope = k.scale * g2 * k.inverse
             slope, level = torch.stack([slope, level]).div_(4 * m).unsqueeze(1).expand(2, 4, q).reshape(2, 4 * q, 1)
             dz.addcmul_(k.weighted_z, slope, value=-1)
-            below[-1] = 1 if k.share is None else (k.share * k.n).expand(m // k.n, k.n).reshape(-1)
+            if k.share is not None:
+                below[-1].view(-1, k.n).copy_(k.share * k.n)
         d_weight = d_x = None
         if needs_weight:
-            d_wide = grad.new_empty(4 * q, len(k.a))  # as wide as W̃; nobody reads the last column
+            d_wide = grad.new_empty(4 * q, k.a.shape[0])  # as wide as W̃; nobody reads the last column
             torch.mm(dz, k.a[:-1].t(), out=d_wide[:, :-1])
-            if k.pixels is not None:
-                d_wide[:, :-1].addr_(level.view(-1), self.of(grad).box @ k.pixels, alpha=-m)
+            if k.mean_a is not None:
+                d_wide[:, :-1].addr_(level.view(-1), k.mean_a, alpha=-m)
             d_weight = g.fold(d_wide) * sign.view(-1, 1, 1, 1)
         if needs_x:
-            narrow = k.wide.weight[:, :-1].t()
-            d_a = work.take(grad, len(narrow), m)
+            narrow = k.wide.narrow.t()
+            d_a = work.take(grad, narrow.shape[0], m)
             if k.constant:
                 torch.mm(narrow, dz, out=d_a)
             else:
@@ -215,7 +219,7 @@ class Kernel:
         if weight is not None:
             torch.mm(g.expand(weight * k.wide.sign.view(-1, 1, 1, 1))[:, :-1], k.a[:-1], out=dz)
         if x is not None:
-            dz.addmm_(k.wide.weight[:, :-1], g.gather(x, work)[0][:-1])
+            dz.addmm_(k.wide.narrow, g.gather(x, work)[0][:-1])
         if bias is not None:
             dz.add_(self._tiled(k.wide.sign * bias))
         d_scale = torch.zeros_like(k.scale)

@@ -137,7 +137,7 @@ class HypergradientEstimator:
         w: Tensor,
         validation: LabeledBatch,
         options: HypergradientOptions,
-        loss: Callable[[], Tensor] | None = None,
+        gradient: Callable[[], Tensor] | None = None,
     ) -> Estimate:
         """dL_V/dw of this batch; the model and its buffers stay as they are.
 
@@ -147,14 +147,14 @@ class HypergradientEstimator:
             w: their weights.
             validation: the rows behind L_V.
             options: how to estimate.
-            loss: L_T with the graph of this step's passes; None where the step trains on other rows.
+            gradient: ∇L_T at the current parameters, if the step knows a cheaper way to it than two passes.
         """
         problem: HeadProblem | LogitProblem | NetworkProblem
         if options.scope == "head":
             problem = head_problem(self.net, self.method, labeled, views, w, validation, options)
         else:
             problem = network_problem(self.net, self.method, labeled, views, w, validation, options)
-            problem.known = None if loss is None else partial(self._gradient_of, loss)
+            problem.known = gradient
         warm = 2 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(
             problem,
@@ -170,12 +170,6 @@ class HypergradientEstimator:
         )
         self.eigenvector = estimate.eigenvector if estimate.eigenvector is not None else self.eigenvector
         return estimate
-
-    def _gradient_of(self, loss: Callable[[], Tensor]) -> Tensor:
-        parameters = [p for p in self.net.module.parameters() if p.requires_grad]
-        with torch.enable_grad():  # kept: the step itself goes back through the same graph
-            gradients = torch.autograd.grad(loss(), parameters, retain_graph=True, materialize_grads=True)
-        return torch.cat([g.reshape(-1) for g in gradients])
 
     def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:
         """1/λmax for the whole network, measured anew every ``REFRESH`` updates.

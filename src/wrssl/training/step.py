@@ -61,14 +61,21 @@ class TrainingStep:
         self._trained = [p for group in optimizer.param_groups for p in group["params"]]
 
     def __call__(self, batch: Batch, context: Context) -> Outcome:
-        """Forward, weight update where it is due, backward, optimiser step."""
+        """Forward, weight update where it is due, backward, optimiser step.
+
+        The labelled part goes back through its graph at once, before the pool has its turn: the sum of the gradients is
+        the same, and one graph at a time needs half the memory, which then stays in the caches.
+        """
         net, method = self.net, self.method
+        self.optimizer.zero_grad(set_to_none=True)
         h_l = net.features(batch.x_l, Pass.LABELED)
+        labeled = self._labeled_loss(batch, h_l)
+        labeled.backward()  # type: ignore[no-untyped-call]
+        labeled, h_l = labeled.detach(), h_l.detach()
         if not method.uses_unlabeled:
-            loss = F.cross_entropy(net.head(h_l), batch.y_l)
-            self._descend(loss, context.step)
-            zero = loss.new_zeros(())
-            return Outcome(loss.detach(), loss.detach(), zero, zero)
+            self._descend(context.step)
+            zero = labeled.new_zeros(())
+            return Outcome(labeled, labeled, zero, zero)
 
         w = self.weighting.weights(batch.index).to(h_l)
         net.weights = None if self.weighting.uniform else w
@@ -77,12 +84,13 @@ class TrainingStep:
         r = method.loss(logits, views.targets)
 
         estimate = self._update_weights(batch, h_l, views, w, logits, r, context.step)
-        w = self.weighting.weights(batch.index).to(r)
-        labeled = self._labeled_loss(batch, h_l)
+        if estimate is not None or not self.weighting.uniform:
+            w = self.weighting.weights(batch.index).to(r)
         unlabeled = weighted_mean(r, w)
-        loss = labeled + method.coef * unlabeled
-        self._descend(loss, context.step)
-        return Outcome(loss.detach(), labeled.detach(), unlabeled.detach(), w.mean(), estimate)
+        (method.coef * unlabeled).backward()
+        unlabeled = unlabeled.detach()
+        self._descend(context.step)
+        return Outcome(labeled + method.coef * unlabeled, labeled, unlabeled, w.mean(), estimate)
 
     def _update_weights(
         self, batch: Batch, h_l: Tensor, views: Views, w: Tensor, logits: Tensor, r: Tensor, step: int
@@ -90,9 +98,9 @@ class TrainingStep:
         options = self.weighting.estimator(step)
         estimate = None
         if options is not None:
-            labeled, validation = self._labeled_batches(batch, h_l.detach(), options.scope == "head")
-            loss = partial(self._loss, batch, h_l, r, w) if batch.held_out is None else None
-            estimate = self.hypergradient(labeled, views, w, validation, options, loss)
+            labeled, validation = self._labeled_batches(batch, h_l, options.scope == "head")
+            gradient = partial(self._gradient, r, w) if batch.held_out is None else None
+            estimate = self.hypergradient(labeled, views, w, validation, options, gradient)
         signal = Signal(step, r.detach(), logits.detach().softmax(1), estimate.gradient if estimate else None)
         self.weighting.update(batch.index, signal)
         return estimate
@@ -102,9 +110,13 @@ class TrainingStep:
             return F.cross_entropy(self.net.head(h_l), batch.y_l)
         return F.cross_entropy(self.net.head(h_l[~batch.held_out]), batch.y_l[~batch.held_out])
 
-    def _loss(self, batch: Batch, h_l: Tensor, r: Tensor, w: Tensor) -> Tensor:
-        """L_T of this step, with its graph."""
-        return self._labeled_loss(batch, h_l) + self.method.coef * weighted_mean(r, w)
+    def _gradient(self, r: Tensor, w: Tensor) -> Tensor:
+        """∇L_T with these weights as one vector: the labelled part is there already, the other goes back once more."""
+        with torch.enable_grad():
+            loss = self.method.coef * weighted_mean(r, w)
+        gradients = torch.autograd.grad(loss, self._trained, retain_graph=True, materialize_grads=True)
+        parts = [g if p.grad is None else g + p.grad for p, g in zip(self._trained, gradients, strict=True)]
+        return torch.cat([part.reshape(-1) for part in parts])
 
     def _labeled_batches(self, batch: Batch, h_l: Tensor, needs_features: bool) -> tuple[LabeledBatch, LabeledBatch]:
         """The batches behind L_T and L_V."""
@@ -117,9 +129,7 @@ class TrainingStep:
             h_v = self.net.features(x_v, Pass.VALIDATION) if needs_features else h_l[:0]
         return whole, LabeledBatch(x_v, h_v, y_v)
 
-    def _descend(self, loss: Tensor, step: int) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+    def _descend(self, step: int) -> None:
         self.optimizer.step()
         # Torch's fused optimisers change parameters without telling autograd; what is kept per version must know.
         torch.autograd.graph.increment_version(self._trained)
