@@ -38,7 +38,7 @@ class DivergenceError(WRSSLError):
 
 
 class Pass(str, Enum):
-    """The kinds of backbone pass; a batch-statistics policy (norm.py) says what each one does."""
+    """The kinds of backbone pass; a batch-statistics policy (norm/policies.py) says what each one does."""
 
     LABELED = "labeled"
     UNLABELED = "unlabeled"  # the clean pass over the unlabelled batch

@@ -109,6 +109,8 @@ def fit(
     batch_size: Annotated[int, typer.Option(help="Of each kind of batch.")] = 100,
     lr: Annotated[float | None, typer.Option(help="Learning rate; default the method's.")] = None,
     budget: Annotated[str, typer.Option(help="halves, or paper: one validation set for both roles")] = "halves",
+    threads: Annotated[int | None, typer.Option(help="Of torch; default by the size of the network.")] = None,
+    fast: Annotated[bool, typer.Option(help="Fused kernels; without them the same, layer by layer.")] = True,
     method_option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable.")] = None,
     weight_option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this directory.")] = None,
@@ -155,6 +157,8 @@ def fit(
         batch_size=batch_size,
         lr=lr,
         budget=budget,
+        threads=threads,
+        fast=fast,
     )
     _report(result, out, json_)
 

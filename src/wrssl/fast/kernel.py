@@ -12,9 +12,6 @@ Backward, with g = dL/dy where y > 0, G1 = Σ g and G2 = Σ g P/ς over the chan
 
     dL/dβ = G1,   dL/dγ = s G2,   dL/dZ = |γ|/ς (g − ω (G1 + G2 Z/ς)),   dL/dW̃ = dL/dZ Aᵀ,   dL/dA = W̃ᵀ dL/dZ
 
-The part ω G1, the same for all channels up to a factor, is left out of dL/dZ and put into the two products, as a row ω
-below dL/dZ and as the known mean of A.
-
 Forward mode, a dot for derivatives along the tangents:
 
     Ż = W̃̇ A + W̃ Ȧ − mean,   (σ²)˙ = 2 Σ ω Z Ż,   ẏ = [y > 0] (|γ|/ς Ṗ + (|γ|/ς)˙ P + β̇)
@@ -33,8 +30,9 @@ from torch import Tensor
 
 from wrssl.fast.buffers import Buffers, Lease
 from wrssl.fast.geometry import Geometry
+from wrssl.fast.loops import loops
 
-_masked = torch.ops.aten.threshold_backward.grad_input  # (g, x, 0): g where x > 0, else 0, without a mask in memory
+_masked = torch.ops.aten.threshold_backward.default  # (g, x, 0): g where x > 0, else 0
 
 
 class Statistics(NamedTuple):
@@ -84,23 +82,17 @@ class Kept:
 
     lease: Lease
     a: Tensor
-    mean_a: Tensor | None  # of each row of A; None for constant statistics
     wide: Wide
     z: Tensor
-    weighted_z: Tensor  # ω N S z, or z itself without weights
-    halves: Tensor
     top: Tensor
     y: Tensor
-    norm: Tensor  # √(Σ ω N S z²) per channel
+    mean: Tensor
+    variance: Tensor
     inverse: Tensor
     scale: Tensor
-    share: Tensor | None  # as in ``Statistics``
+    weight: Tensor  # ω N S of each example: 1 without weights, 0 for constant statistics
+    constant: bool
     n: int
-
-    @property
-    def constant(self) -> bool:
-        """Whether the statistics do not depend on the batch."""
-        return self.mean_a is None
 
 
 @dataclass(frozen=True)
@@ -110,13 +102,14 @@ class Kernel:
     geometry: Geometry
     eps: float
     buffers: Buffers
-    constants: dict[torch.dtype, _Constants] = field(default_factory=dict)
+    constants: dict[tuple[torch.dtype, int], _Constants] = field(default_factory=dict)
 
-    def of(self, x: Tensor) -> _Constants:
-        """Tensors that never change, in the type of ``x``."""
-        if x.dtype not in self.constants:
-            self.constants[x.dtype] = _Constants.make(self.geometry, self.eps, x)
-        return self.constants[x.dtype]
+    def of(self, x: Tensor, n: int) -> _Constants:
+        """Tensors that never change, in the type of ``x`` and for ``n`` examples."""
+        key = (x.dtype, n)
+        if key not in self.constants:
+            self.constants[key] = _Constants.make(self.geometry, x, n)
+        return self.constants[key]
 
     def widen(self, weight: Tensor, gamma: Tensor) -> Wide:
         """The parameters as the passes use them."""
@@ -128,34 +121,35 @@ class Kernel:
 
     def forward(self, x: Tensor, p: Parameters, wide: Wide, statistics: Statistics) -> tuple[Tensor, Kept]:
         """The result, and what derivatives need."""
-        g, lease, n, share = self.geometry, self.buffers.lease(), x.shape[0], statistics.share
-        a, image = g.gather(x, lease)
-        q, m = g.out_channels, a.shape[1]
-        rows, mean_a = image.view(-1, n), None
-        if statistics.running is None:
+        g, lease, n, (share, running) = self.geometry, self.buffers.lease(), x.shape[0], statistics
+        constants = self.of(x, n)
+        image = g.image(x, lease)
+        q, m = g.out_channels, g.positions // 4 * n
+        a = lease.take(x, g.inputs + 1, m, filled=1)
+        loops().gather(g, image, a)
+        if running is None:
+            rows = image.view(-1, n)
             pixels = rows.mean(1) if share is None else torch.mv(rows, share)
-            mean_a = torch.mv(self.of(x).box, pixels)
-            mean = torch.mv(wide.average, mean_a)
+            mean = torch.mv(wide.average, torch.mv(constants.box, pixels))
         else:
-            known = statistics.running[0]
-            mean = wide.sign * (known if p.bias is None else known - p.bias)
+            mean = wide.sign * (running[0] if p.bias is None else running[0] - p.bias)
         torch.neg(mean.expand(4, q), out=wide.last)  # times the ones in A: the product comes out centred
-        z = weighted_z = torch.mm(wide.weight, a, out=lease.take(x, 4 * q, m))
-        if share is not None:
-            weighted_z = torch.mul(z.view(-1, n), share * n, out=lease.take(x, 4 * q * m // n, n)).view_as(z)
-        norm, inverse = self._deviation(z, weighted_z, statistics)
+        z = torch.mm(wide.weight, a, out=lease.take(x, 4 * q, m))
+        weight = constants.ones if share is None else share * n
+        top = lease.take(x, q, m)
+        variance = loops().peak(z, weight, top).div_(4 * m)
+        if running is not None:
+            variance, weight = running[1], constants.zeros
+        inverse = (variance + self.eps).rsqrt_()
         scale = wide.size * inverse
-        halves = torch.maximum(z[: 2 * q], z[2 * q :], out=lease.take(x, 2 * q, m))
-        top = torch.maximum(halves[:q], halves[q:], out=lease.take(x, q, m))
-        y = self._affine(top, scale, p.beta)
-        kept = Kept(lease, a, mean_a, wide, z, weighted_z, halves, top, y, norm, inverse, scale, share, n)
+        y = loops().rectified(top, scale, p.beta)
+        kept = Kept(lease, a, wide, z, top, y, mean, variance, inverse, scale, weight, running is not None, n)
         return y.view(q, *g.pooled, n).permute(3, 0, 1, 2), kept
 
     def moments(self, k: Kept, p: Parameters) -> tuple[Tensor, Tensor]:
         """Mean and variance of the batch that normalised, for the running ones."""
-        assert k.mean_a is not None
-        mean = torch.mv(k.wide.average, k.mean_a).mul_(k.wide.sign)
-        return mean if p.bias is None else mean + p.bias, k.norm.square() / k.z[:4].numel()
+        mean = k.mean * k.wide.sign
+        return mean if p.bias is None else mean + p.bias, k.variance
 
     def backward(
         self, k: Kept, grad: Tensor, needs_x: bool, needs_weight: bool
@@ -163,52 +157,23 @@ class Kernel:
         """dL/dx, and of kernel, bias, γ and β."""
         g, work, sign = self.geometry, self.buffers.lease(), k.wide.sign
         q, m = k.top.shape
-        # dL/dZ and a row for ω G1, which stays one without weights
-        below = work.take(grad, 4 * q + 1, m, filled=1 if k.share is None else None)
-        dz = below[:-1]
-        g1, g2 = self._place(k, grad.permute(1, 2, 3, 0).reshape(q, m), dz, work)
-        level, d_bias = k.scale * g1, None
-        if k.constant:
-            d_bias = sign * level  # elsewhere the statistics take a common shift away
-        else:
-            slope = k.scale * g2 * k.inverse
-            slope, level = torch.stack([slope, level]).div_(4 * m).unsqueeze(1).expand(2, 4, q).reshape(2, 4 * q, 1)
-            dz.addcmul_(k.weighted_z, slope, value=-1)
-            if k.share is not None:
-                below[-1].view(-1, k.n).copy_(k.share * k.n)
+        dz = work.take(grad, 4 * q, m)
+        grad = grad.permute(1, 2, 3, 0).reshape(q, m)
+        g1, g2 = loops().sums(grad, k.y, k.top)
+        g2.mul_(k.inverse)
+        level = k.scale * g1
+        slope = (k.scale * k.inverse).mul_(g2).div_(4 * m)
+        loops().placed(grad, k.y, k.z, k.weight, k.scale, slope, level / (4 * m), dz)
         d_weight = d_x = None
         if needs_weight:
-            d_wide = grad.new_empty(4 * q, k.a.shape[0])  # as wide as W̃; nobody reads the last column
+            d_wide = grad.new_empty(4 * q, g.inputs + 1)  # as wide as W̃; nobody reads the last column
             torch.mm(dz, k.a[:-1].t(), out=d_wide[:, :-1])
-            if k.mean_a is not None:
-                d_wide[:, :-1].addr_(level.view(-1), k.mean_a, alpha=-m)
             d_weight = g.fold(d_wide) * sign.view(-1, 1, 1, 1)
         if needs_x:
-            narrow = k.wide.narrow.t()
-            d_a = work.take(grad, narrow.shape[0], m)
-            if k.constant:
-                torch.mm(narrow, dz, out=d_a)
-            else:
-                torch.mm(torch.cat([narrow, -(narrow @ level)], 1), below, out=d_a)
-            d_x = g.scatter(d_a, k.n)
-        return d_x, d_weight, d_bias, sign * g2, g1
-
-    def _place(self, k: Kept, grad: Tensor, dz: Tensor, work: Lease) -> tuple[Tensor, Tensor]:
-        """|γ|/ς · g into the plane of the maximum; returns G1 and G2."""
-        q, m = k.top.shape
-        placed, spare = work.take(grad, 2 * q, m), work.take(grad, 2 * q, m)
-        upper, lower, small = placed[:q], placed[q:], spare[:q]
-        _masked(grad, k.y, 0, grad_input=upper)
-        g1 = upper.sum(1)
-        g2 = torch.mul(upper, k.top, out=small).sum(1) * k.inverse
-        upper.mul_(k.scale.unsqueeze(1))
-        # To the second row where that is strictly larger, else to the first, and likewise to one of two columns.
-        _masked(upper, torch.sub(k.halves[q:], k.halves[:q], out=small), 0, grad_input=lower)
-        upper.sub_(lower)
-        left, right = dz[: 2 * q], dz[2 * q :]
-        _masked(placed, torch.sub(k.z[2 * q :], k.z[: 2 * q], out=spare), 0, grad_input=right)
-        torch.sub(placed, right, out=left)
-        return g1, g2
+            d_a = torch.mm(k.wide.narrow.t(), dz, out=work.take(grad, g.inputs, m))
+            d_x = g.crop(loops().scatter(g, d_a, k.n))
+        # Statistics of the batch take a common shift away, so that the bias has no gradient there.
+        return d_x, d_weight, sign * level if k.constant else None, sign * g2, g1
 
     def tangent(self, k: Kept, gamma: Tensor, x: Tensor | None, p: list[Tensor | None]) -> Tensor:
         """ẏ from the tangents of the input and of kernel, bias, γ and β; None stands for zero."""
@@ -217,79 +182,46 @@ class Kernel:
         q, m = k.top.shape
         dz = work.take(k.z, 4 * q, m).zero_()
         if weight is not None:
-            torch.mm(g.expand(weight * k.wide.sign.view(-1, 1, 1, 1))[:, :-1], k.a[:-1], out=dz)
+            torch.mm(g.expand(weight * k.wide.sign.view(-1, 1, 1, 1)), k.a, out=dz)
         if x is not None:
-            dz.addmm_(k.wide.narrow, g.gather(x, work)[0][:-1])
+            a = work.take(k.z, g.inputs + 1, m, filled=1)
+            loops().gather(g, g.image(x, work), a)
+            dz.addmm_(k.wide.narrow, a[:-1])
         if bias is not None:
-            dz.add_(self._tiled(k.wide.sign * bias))
+            dz.add_((k.wide.sign * bias).repeat(4).unsqueeze(1))
         d_scale = torch.zeros_like(k.scale)
         if not k.constant:
-            dz.sub_(self._tiled(self._over_batch(dz, k.share)))
-            product = torch.mul(k.weighted_z, dz, out=work.take(k.z, 4 * q, m))
-            d_scale = -k.scale * k.inverse.square() * self._over_batch(product, None)
+            dz.sub_(self._average(dz, k.weight).repeat(4).unsqueeze(1))
+            d_scale = -k.scale * k.inverse.square() * self._average(k.z * dz, k.weight)
         if d_gamma is not None:
             d_scale = d_scale + torch.where(gamma < 0, -d_gamma, d_gamma) * k.inverse
-        top = self._follow(k.halves, self._follow(k.z, dz, work), work)
+        top = _follow(torch.maximum(*k.z.chunk(2)), _follow(k.z, dz))
         top.mul_(k.scale.unsqueeze(1)).addcmul_(k.top, d_scale.unsqueeze(1))
         if beta is not None:
             top.add_(beta.unsqueeze(1))
-        out = _masked(top, k.y, 0, grad_input=torch.empty_like(k.y))
-        return out.view(*g.result, k.n).permute(-1, *range(len(g.result)))
+        return _masked(top, k.y, 0).view(q, *g.pooled, k.n).permute(3, 0, 1, 2)
 
     @staticmethod
-    def _follow(values: Tensor, tangents: Tensor, work: Lease) -> Tensor:
-        """The tangent of ``maximum(first half, second half)``."""
-        half = len(values) // 2
-        first, second = tangents[:half], tangents[half:]
-        ahead = torch.sub(values[half:], values[:half], out=work.take(values, half, values.shape[1]))
-        gain = torch.sub(second, first, out=work.take(values, half, values.shape[1]))
-        return _masked(gain, ahead, 0, grad_input=gain).add_(first)
+    def _average(rows: Tensor, weight: Tensor) -> Tensor:
+        """The mean over the batch of each channel of (4·C, M), every example counted with its weight."""
+        return torch.mv(rows.view(-1, weight.shape[0]), weight).view(4, -1, rows.shape[1] // weight.shape[0]).sum(
+            (0, 2)
+        ) / (4 * rows.shape[1])
 
-    def _deviation(self, z: Tensor, weighted_z: Tensor, statistics: Statistics) -> tuple[Tensor, Tensor]:
-        """√(Σ ω N S z²) and 1/ς per channel."""
-        eps = self.of(z).eps
-        if statistics.running is not None:
-            return eps, torch.rsqrt(statistics.running[1] + eps)
-        if statistics.share is None:
-            rows = torch.linalg.vector_norm(z, dim=1)
-        else:
-            work = self.buffers.lease()
-            rows = torch.mul(z, weighted_z, out=work.take(z, *z.shape)).sum(1).sqrt_()
-        norm = torch.linalg.vector_norm(rows.view(4, -1), dim=0)
-        return norm, torch.addcmul(eps, norm, norm, value=1 / (4 * z.shape[1])).rsqrt_()
 
-    def _affine(self, x: Tensor, slope: Tensor, level: Tensor) -> Tensor:
-        """``relu(slope · x + level)`` with two numbers per channel, for x (C, M).
-
-        Batch norm with nothing to normalise: torch has no other kernel that does this in one vectorised pass.
-        """
-        c = self.of(x)
-        moved = torch.native_batch_norm(x.unsqueeze(0), slope, level, c.zeros, c.ones, False, 0.0, 0.0)
-        return moved[0].squeeze(0).relu_()
-
-    def _over_batch(self, rows: Tensor, share: Tensor | None) -> Tensor:
-        """The mean of each channel, every example counted with its share."""
-        if share is None:
-            means = rows.mean(1)
-        else:
-            means = torch.mv(rows.view(-1, len(share)), share).view(len(rows), -1).mean(1)
-        return means.view(4, -1).mean(0)
-
-    @staticmethod
-    def _tiled(channels: Tensor) -> Tensor:
-        """One number per row of all planes, as a column."""
-        return channels.expand(4, -1).reshape(-1, 1)
+def _follow(values: Tensor, tangents: Tensor) -> Tensor:
+    """The tangent of ``maximum(first half, second half)``."""
+    (first, second), (one, other) = values.chunk(2), tangents.chunk(2)
+    return _masked(other - one, second - first, 0).add_(one)
 
 
 class _Constants(NamedTuple):
-    """Tensors of one block in one type."""
+    """Tensors of one block for one type and one number of examples."""
 
     box: Tensor
     zeros: Tensor
     ones: Tensor
-    eps: Tensor
 
     @classmethod
-    def make(cls, geometry: Geometry, eps: float, like: Tensor) -> _Constants:
-        channels = like.new_zeros(geometry.out_channels)
-        return cls(geometry.box.to(like.dtype), channels, channels + 1, channels + eps)
+    def make(cls, geometry: Geometry, like: Tensor, n: int) -> _Constants:
+        return cls(geometry.box.to(like.dtype), like.new_zeros(n), like.new_ones(n))

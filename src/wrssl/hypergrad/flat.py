@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Self
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from wrssl.hypergrad.shapes import check_weights
 
 Params = dict[str, Tensor]
+P = TypeVar("P", bound="FlatProblem")
 
 
 class FlatProblem:
@@ -50,13 +51,13 @@ class FlatProblem:
         """
         return self.known() if self.known is not None and theta is self._started else None
 
-    def with_weights(self, w: Tensor) -> Self:
+    def with_weights(self: P, w: Tensor) -> P:
         """The same problem with other weights."""
         other = copy.copy(self)
         other.w, other.known = check_weights(w, self.w.numel()).to(self.theta), None
         return other
 
-    def at(self, theta: Tensor) -> Self:
+    def at(self: P, theta: Tensor) -> P:
         """The same problem that starts at another θ."""
         other = copy.copy(self)
         other.theta, other.known = theta.detach(), None

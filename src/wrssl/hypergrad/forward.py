@@ -23,8 +23,8 @@ def tangent(function: Callable[[Tensor], Tensor], x: Tensor, u: Tensor) -> Tenso
     _wake()
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, u)
-        derivative = forward_ad.unpack_dual(function(dual)).tangent
-    return x.new_zeros(()) if derivative is None else derivative
+        value, derivative = forward_ad.unpack_dual(function(dual))
+    return torch.zeros_like(value) if derivative is None else derivative
 
 
 @cache

@@ -69,13 +69,8 @@ class LogitProblem(FlatProblem):
 
     def train_loss(self, theta: Tensor) -> Tensor:
         """``mean CE + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``."""
-        z_l, z_u = self._logits(self.labeled, theta), self._logits(self.unlabeled, theta)
-        r = self.zloss.value(z_u, self.unlabeled.targets)
-        if r.shape != self.w.shape:
-            raise DataError(
-                f"There are {len(r)} unlabelled rows and {len(self.w)} weights: give one weight per example."
-            )
-        loss = _cross_entropy(z_l, self.labeled.targets) + self.coef * (self.w * r).mean()
+        labeled = _cross_entropy(self._logits(self.labeled, theta), self.labeled.targets)
+        loss = labeled + self.coef * (self.w * self._losses(theta)).mean()
         return loss + 0.5 * self.ridge * theta.square().sum() if self.ridge else loss
 
     def train_gradient(self, theta: Tensor) -> Tensor:
@@ -88,6 +83,7 @@ class LogitProblem(FlatProblem):
         with torch.enable_grad():
             leaf = theta.detach().requires_grad_()
             z_l, z_u = self._logits(self.labeled, leaf), self._logits(self.unlabeled, leaf)
+        self._check(z_u[:, 0])
         labeled = LOSSES["ce"].hessian(z_l.detach(), _rows(self.labeled.targets, z_l))
         unlabeled = self.zloss.gauss_newton(z_u.detach(), self.unlabeled.targets)
         c_u = (self.w * (self.coef / max(1, len(self.w)))).unsqueeze(1)
@@ -110,10 +106,20 @@ class LogitProblem(FlatProblem):
 
     def mixed(self, theta: Tensor, q: Tensor) -> Tensor:
         """``−(λ/B_u) d/dt r_j(θ + t q)``: one forward-mode pass gives the derivatives of all examples."""
-        along = tangent(
-            lambda t: self.zloss.value(self._logits(self.unlabeled, t), self.unlabeled.targets), theta.detach(), q
-        )
+        along = tangent(self._losses, theta.detach(), q)
         return (-self.coef / max(1, len(self.w))) * along
+
+    def _losses(self, theta: Tensor) -> Tensor:
+        return self._check(self.zloss.value(self._logits(self.unlabeled, theta), self.unlabeled.targets))
+
+    def _check(self, rows: Tensor) -> Tensor:
+        """Refuse another number than one per weight: broadcasting would hide it."""
+        if rows.shape != self.w.shape:
+            raise DataError(
+                f"The unlabelled rows give shape {tuple(rows.shape)}, the weights have {tuple(self.w.shape)}: "
+                "give one weight and one loss per example."
+            )
+        return rows
 
     def _logits(self, rows: LogitRows, theta: Tensor) -> Tensor:
         return rows.logits(self.params(theta))

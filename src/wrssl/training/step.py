@@ -70,7 +70,7 @@ class TrainingStep:
         self.optimizer.zero_grad(set_to_none=True)
         h_l = net.features(batch.x_l, Pass.LABELED)
         labeled = self._labeled_loss(batch, h_l)
-        labeled.backward()  # type: ignore[no-untyped-call]
+        labeled.backward()
         labeled, h_l = labeled.detach(), h_l.detach()
         if not method.uses_unlabeled:
             self._descend(context.step)

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wrssl.api import OptionError
+from wrssl.models.trace import undisturbed
 
 WORTHWHILE = 2e9  # floating-point operations in one pass over a batch from which on a second thread was measured to pay
 
 
 def choose_threads(asked: int | None, model: nn.Module, example: Tensor, batch_size: int) -> int:
-    """The number of threads for this training; never more than torch may use now.
+    """The number of threads for this training; if it is not asked for, never more than torch may use now.
 
     Args:
         asked: what the user wants; None leaves it to the size of the work.
@@ -40,12 +41,8 @@ def choose_threads(asked: int | None, model: nn.Module, example: Tensor, batch_s
 
 def flops(model: nn.Module, example: Tensor) -> int:
     """Floating-point operations of one forward pass, counted by torch; mode and buffers stay as they are."""
-    training = model.training
-    try:
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            model.eval()(example)
-    finally:
-        model.train(training)
+    with undisturbed(model, example.device), FlopCounterMode(display=False) as counter:
+        model(example)
     return int(counter.get_total_flops())
 
 

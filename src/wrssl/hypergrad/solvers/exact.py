@@ -11,12 +11,17 @@ from wrssl.hypergrad.problem import Matvec
 def dense(matvec: Matvec, like: Tensor) -> Tensor:
     """The n × n matrix of ``matvec``, n = ``like.numel()``, symmetrised against rounding.
 
-    ``matvec`` is applied to the rows of the identity by ``torch.func.vmap``, so it must consist of torch operations.
+    ``matvec`` is applied to the rows of the identity by ``torch.func.vmap``, or one after the other where it contains
+    what that cannot look into (dual numbers, custom functions).
     """
     n = like.numel()
     basis = torch.eye(n, dtype=like.dtype, device=like.device).reshape(n, *like.shape)
-    # 256 products at a time bound the memory; the result does not depend on it.
-    rows: Tensor = torch.func.vmap(matvec, chunk_size=min(n, 256))(basis)
+    rows: Tensor
+    try:
+        # 256 products at a time bound the memory; the result does not depend on it.
+        rows = torch.func.vmap(matvec, chunk_size=min(n, 256))(basis)
+    except RuntimeError:  # an error of the product itself comes again
+        rows = torch.stack([matvec(row) for row in basis])
     matrix = rows.reshape(n, n)
     return 0.5 * (matrix + matrix.T)
 
@@ -28,7 +33,7 @@ def exact(matvec: Matvec, b: Tensor) -> Tensor:
     as W) and in which a validation gradient has no part. H may be indefinite.
 
     Args:
-        matvec: the product with H, made of torch operations.
+        matvec: the product with H.
         b: the right-hand side, any shape.
     """
     values, vectors = torch.linalg.eigh(dense(matvec, b))

@@ -1,0 +1,21 @@
+"""Which loops a block runs: compiled ones where numba is there, tensor operations elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import cache
+from types import ModuleType
+
+SWITCH = "WRSSL_COMPILED"  # set to 0 to run without numba
+
+
+@cache
+def loops() -> ModuleType:
+    """The module with ``gather``, ``scatter``, ``peak``, ``rectified``, ``sums`` and ``placed``."""
+    if os.environ.get(SWITCH) != "0":
+        try:
+            return importlib.import_module("wrssl.fast.compiled")
+        except ImportError:
+            pass
+    return importlib.import_module("wrssl.fast.tensors")

@@ -1,0 +1,77 @@
+"""The loops of a block as tensor operations, where numba is not installed: several passes each, the same numbers.
+
+Everything here has examples innermost: z is (4·C, M), with planes ordered (dx, dy) and M = positions·N.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wrssl.fast.geometry import Geometry
+
+_masked = torch.ops.aten.threshold_backward.default  # (g, x, 0): g where x > 0, else 0
+
+
+def gather(geometry: Geometry, image: Tensor, a: Tensor) -> None:
+    """The windows of the padded images (C, H, W, N) into A, except its last row."""
+    windows = geometry.windows(image)
+    a[:-1].view(windows.shape).copy_(windows)
+
+
+def scatter(geometry: Geometry, a: Tensor, n: int) -> Tensor:
+    """The transpose of ``gather``: every entry of A, without its last row, added to the pixel that it was read from."""
+    (rows, columns), (down, right), (height, width) = geometry.window, geometry.pooled, geometry.padded
+    a = a.view(geometry.channels, rows, columns, down, right, n)
+    # One row and column to spare, so that pixels pair up where the window is odd.
+    out = a.new_zeros(geometry.channels, height // 2 + 1, 2, width // 2 + 1, 2, n)
+    for y in range(0, rows, 2):
+        for x in range(0, columns, 2):
+            # Four neighbours of a window at a time: those of all windows are apart.
+            piece = a[:, y : y + 2, x : x + 2].permute(0, 3, 1, 4, 2, 5)
+            h, w = piece.shape[2], piece.shape[4]
+            out[:, y // 2 : y // 2 + down, :h, x // 2 : x // 2 + right, :w].add_(piece)
+    whole = out.view(geometry.channels, height // 2 * 2 + 2, width // 2 * 2 + 2, n)
+    return whole[:, :height, :width]
+
+
+def peak(z: Tensor, weight: Tensor, top: Tensor) -> Tensor:
+    """The maximum of the four planes into ``top`` (C, M); returns Σ weight z² per channel."""
+    q = top.shape[0]
+    torch.maximum(_rows(z)[0], _rows(z)[1], out=top)
+    weighted = (z * z).view(-1, weight.shape[0]) @ weight
+    return weighted.view(4, q, -1).sum((0, 2))
+
+
+def rectified(top: Tensor, slope: Tensor, level: Tensor) -> Tensor:
+    """``relu(slope · top + level)``, two numbers per channel."""
+    return torch.addcmul(level.unsqueeze(1), top, slope.unsqueeze(1)).relu_()
+
+
+def sums(grad: Tensor, y: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ g and Σ g·top per channel, g being ``grad`` where y > 0."""
+    g = _masked(grad, y, 0)
+    return g.sum(1), (g * top).sum(1)
+
+
+def placed(
+    grad: Tensor, y: Tensor, z: Tensor, weight: Tensor, scale: Tensor, slope: Tensor, level: Tensor, dz: Tensor
+) -> None:
+    """scale · g into the plane of the maximum, minus weight (slope · z + level) on all of them, into ``dz``."""
+    q = y.shape[0]
+    g = _masked(grad, y, 0) * scale.unsqueeze(1)
+    upper, lower = _rows(z)
+    # To the second row where that is strictly larger, else to the first, and likewise to one of two columns.
+    below = _masked(g, lower - upper, 0)
+    rows = torch.cat([g - below, below])
+    right = _masked(rows, z[2 * q :] - z[: 2 * q], 0)
+    torch.cat([rows - right, right], out=dz)
+    slope, level = (t.repeat(4).unsqueeze(1) for t in (slope, level))
+    common = torch.addcmul(level, z, slope)
+    dz.sub_(common.view(-1, weight.shape[0]).mul_(weight).view_as(dz))
+
+
+def _rows(z: Tensor) -> tuple[Tensor, Tensor]:
+    """The maxima of the upper and of the lower pairs."""
+    upper, lower = torch.maximum(*z.chunk(2)).chunk(2)
+    return upper, lower

@@ -1,0 +1,56 @@
+"""``wrssl fit --threads N --no-fast``: they reach the run and are remembered by it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import wrssl
+from wrssl.cli import main
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["wrssl", "fit", "--scenario", "moons", "--steps", "2", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "threads", "fast"),
+    [
+        ([], None, True),
+        (["--threads", "3"], 3, True),
+        (["--no-fast"], None, False),
+        (["--fast", "--threads", "1"], 1, True),
+    ],
+)
+def test_they_reach_fit(arguments, threads, fast, monkeypatch):
+    given = {}
+
+    def fit(scenario, **options):
+        given.update(options)
+        raise wrssl.api.OptionError("enough")
+
+    monkeypatch.setattr(wrssl, "fit", fit)
+    assert run(monkeypatch, *arguments) == 2
+    assert given["threads"] == threads
+    assert given["fast"] is fast
+
+
+def test_the_run_remembers_them(monkeypatch, tmp_path, capsys):
+    assert run(monkeypatch, "--threads", "1", "--no-fast", "--out", str(tmp_path / "RUN")) == 0
+    config = json.loads((tmp_path / "RUN" / "config.json").read_text())
+    assert config["threads"] == 1
+    assert config["fast"] is False
+
+
+def test_no_thread_at_all_is_one_sentence_and_leaves_nothing(monkeypatch, tmp_path, capsys):
+    assert run(monkeypatch, "--threads", "0", "--out", str(tmp_path / "RUN")) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert "threads must be at least 1" in printed.err
+    assert not (tmp_path / "RUN").exists()
