@@ -10,11 +10,20 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
+from wrssl.fast import compiled, kernel, tensors
 from wrssl.fast.block import FusedBlock, WindowConv, constant_parameters
 from wrssl.hypergrad.forward import tangent
 from wrssl.norm import Source, WeightedBatchNorm2d, statistics
 
 W = torch.tensor([0.9, 0.1, 0.0, 0.5, 1.0], dtype=torch.float64)
+
+
+@pytest.fixture(params=[compiled, tensors], ids=["compiled", "tensors"], autouse=True)
+def which_loops(request, monkeypatch):
+    """Every test of a block runs on both kinds of loops."""
+    monkeypatch.setattr(kernel, "loops", lambda: request.param)
+
+
 NAMES = ("conv.weight", "conv.bias", "norm.weight", "norm.bias")
 CASES = {
     "batch": (Source.BATCH, True, None),
@@ -158,7 +167,7 @@ def test_memory_does_not_grow_with_the_number_of_passes():
     counts = []
     for _ in range(4):
         block(images()).sum().backward()
-        counts.append({key: len(shelf) for key, shelf in block.buffers.free.items()})
+        counts.append({key: len(shelf) for key, shelf in block.memory.free.items()})
     assert counts[0] == counts[3]
     assert all(counts[0].values())
 
@@ -235,10 +244,7 @@ def test_elsewhere_the_layers_run(what):
     if what == "eval":
         norm.eval()
     with statistics([norm], Source.BATCH, False, None), torch.autocast("cpu", enabled=what == "autocast"):
-        if what == "functorch":
-            got = torch.func.vmap(block)(x.unsqueeze(0))[0]
-        else:
-            got = block(x)
+        got = torch.func.vmap(block)(x.unsqueeze(0))[0] if what == "functorch" else block(x)
         torch.testing.assert_close(got, plain(conv, norm, x), atol=1e-5, rtol=1e-4)
 
 

@@ -86,7 +86,7 @@ def net(randn):
 def gauss_newton(problem, loss, theta):
     """``Σ_i c_i J_iᵀ H_z J_i``, one example at a time."""
     total = torch.zeros(theta.numel(), theta.numel(), dtype=theta.dtype)
-    parts = [(problem.labeled, "ce", torch.full((N_L,), 1 / N_L))]
+    parts = [(problem.labeled, "ce", theta.new_full((N_L,), 1 / N_L))]
     parts.append((problem.unlabeled, loss, COEF / N_U * problem.w))
     for rows, name, c in parts:
         z = rows.logits(problem.params(theta))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,7 +42,7 @@ class FusedBlock(nn.Module):
     def __init__(self, conv: nn.Conv2d, norm: Weighted) -> None:
         super().__init__()
         self._layers = conv, norm  # not registered: they have their names elsewhere, and one name is enough
-        self.buffers = Buffers()
+        self.memory = Buffers()
         self.kernels: dict[tuple[int, ...], Kernel | None] = {}
         self.widened: tuple[Any, ...] = ()
 
@@ -59,7 +58,7 @@ class FusedBlock(nn.Module):
         if _constant.get():
             parameters = [None if p is None else p.detach() for p in parameters]
         moments: list[Tensor] | None = [] if asked.updates and statistics.running is None else None
-        y: Tensor = ConvNormPool.apply(x, *parameters, kernel, wide, statistics, moments)
+        y: Tensor = ConvNormPool.apply(x, *parameters, kernel, wide, statistics, moments)  # type: ignore[no-untyped-call]
         if moments:
             norm.move_running(moments[0], moments[1].mul_(values / (values - 1)), 1)
         return y
@@ -72,7 +71,7 @@ class FusedBlock(nn.Module):
             self.kernels[shape] = None
             if len(shape) == 3 and shape[0] == conv.in_channels:
                 geometry = Geometry(shape[0], conv.out_channels, conv.kernel_size, conv.padding, *shape[1:])  # type: ignore[arg-type]
-                self.kernels[shape] = Kernel(geometry, norm.eps, self.buffers) if geometry.fits else None
+                self.kernels[shape] = Kernel(geometry, norm.eps, self.memory) if geometry.fits else None
         return self.kernels[shape] if len(x) else None
 
     def _statistics(self, x: Tensor, kernel: Kernel, asked: PassState) -> tuple[Statistics, float]:

@@ -43,13 +43,14 @@ class Lease:
         shelf = self._buffers.free.get(key)
         if shelf is None:
             shelf = self._buffers.free[key] = []
-        if shelf:
-            tensor = shelf.pop()
-        else:
-            tensor = like.new_empty(shape) if filled is None else like.new_full(shape, filled)
+        tensor = shelf.pop() if shelf else _new(like, shape, filled)
         self._taken.append((key, tensor))
         return tensor
 
     def __del__(self) -> None:
         for key, tensor in self._taken:
             self._buffers.free[key].append(tensor)
+
+
+def _new(like: Tensor, shape: tuple[int, ...], filled: float | None) -> Tensor:
+    return like.new_empty(shape) if filled is None else like.new_full(shape, filled)

@@ -30,6 +30,7 @@ class ConvNormPool(torch.autograd.Function):
         statistics: Statistics,
         moments: list[Tensor] | None,
     ) -> Tensor:
+        """The pooled result."""
         parameters = Parameters(weight, bias, gamma, beta)
         y, kept = kernel.forward(x, parameters, wide, statistics)
         ctx.kernel, ctx.kept = kernel, kept
@@ -42,6 +43,7 @@ class ConvNormPool(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of input and parameters."""
         ctx.saved_tensors  # noqa: B018
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         x, weight, bias, gamma, beta = ctx.kernel.backward(ctx.kept, grad, needs_x, needs_weight)
@@ -49,6 +51,7 @@ class ConvNormPool(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, x: Tensor | None, *tangents: Any) -> Tensor:
+        """The derivative along the tangents of input and parameters."""
         (gamma,) = ctx.saved_tensors
         out: Tensor = ctx.kernel.tangent(ctx.kept, gamma, x, list(tangents[:4]))
         return out

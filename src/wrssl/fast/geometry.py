@@ -6,8 +6,9 @@ over contiguous stretches of at least N numbers, however small the images are.
 The four outputs that are pooled together see a window of (kh+1) x (kw+1) inputs. Gathering one window per pooled
 position and example gives A, (C·(kh+1)·(kw+1), positions·N); the kernel, written four times with the shifts
 (dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, C·(kh+1)·(kw+1)); and W̃ A holds the four outputs in four
-planes. Both have one entry more per column and row, a one in A and a zero in W̃, which can hold a bias. This multiplies (1 + 1/kh)(1 + 1/kw) times more than needed, and gathers (kh+1)(kw+1)/4 numbers per output
-instead of kh·kw; for the few channels of small networks that is a good bargain.
+planes. Both have one entry more per column and row, a one in A and a zero in W̃, which can hold a bias. This multiplies
+(1 + 1/kh)(1 + 1/kw) times more than needed, and gathers (kh+1)(kw+1)/4 numbers per output instead of kh·kw; for the few
+channels of small networks that is a good bargain.
 """
 
 from __future__ import annotations

@@ -199,7 +199,8 @@ class Kernel:
         top.mul_(k.scale.unsqueeze(1)).addcmul_(k.top, d_scale.unsqueeze(1))
         if beta is not None:
             top.add_(beta.unsqueeze(1))
-        return _masked(top, k.y, 0).view(q, *g.pooled, k.n).permute(3, 0, 1, 2)
+        out: Tensor = _masked(top, k.y, 0)
+        return out.view(q, *g.pooled, k.n).permute(3, 0, 1, 2)
 
     @staticmethod
     def _average(rows: Tensor, weight: Tensor) -> Tensor:
@@ -212,7 +213,8 @@ class Kernel:
 def _follow(values: Tensor, tangents: Tensor) -> Tensor:
     """The tangent of ``maximum(first half, second half)``."""
     (first, second), (one, other) = values.chunk(2), tangents.chunk(2)
-    return _masked(other - one, second - first, 0).add_(one)
+    gain: Tensor = _masked(other - one, second - first, 0)
+    return gain.add_(one)
 
 
 class _Constants(NamedTuple):

@@ -57,7 +57,7 @@ def sums(grad: Tensor, y: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
 def placed(
     grad: Tensor, y: Tensor, z: Tensor, weight: Tensor, scale: Tensor, slope: Tensor, level: Tensor, dz: Tensor
 ) -> None:
-    """scale · g into the plane of the maximum, minus weight (slope · z + level) on all of them, into ``dz``."""
+    """Put scale · g into the plane of the maximum, minus weight (slope · z + level) on all of them, into ``dz``."""
     q = y.shape[0]
     g = _masked(grad, y, 0) * scale.unsqueeze(1)
     upper, lower = _rows(z)

@@ -12,6 +12,7 @@ from torch import Tensor
 from wrssl.hypergrad.shapes import check_weights
 
 Params = dict[str, Tensor]
+Flat = TypeVar("Flat", bound="FlatProblem")
 P = TypeVar("P", bound="FlatProblem")
 
 

@@ -27,8 +27,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from wrssl.norm.composed import Normalised, per_channel, standardise
 from wrssl.norm import table
+from wrssl.norm.composed import Normalised, per_channel, standardise
 from wrssl.norm.counts import Counts
 from wrssl.norm.moments import moments
 from wrssl.norm.rows import channel_products, row_affine, row_sums

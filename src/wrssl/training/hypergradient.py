@@ -27,7 +27,6 @@ from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
 from wrssl.training.passes import PolicyNet
 
-
 REFRESH = 20  # updates between two measurements of λmax of the whole network
 
 

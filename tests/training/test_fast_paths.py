@@ -1,0 +1,128 @@
+"""Speed never buys wrong numbers: whole trainings with every fast path on, and the same layer by layer.
+
+In float64 rounding is so small that 200 steps cannot make it visible: every loss, parameter and weight must agree. In
+float32 they cannot agree for long. A training is chaotic: Adam divides by the size of the gradient, ReLU and max-pooling
+choose, a weight is cut at 0 and 1, so that a difference of 1e-7 doubles every few steps, whichever order of summation
+it comes from. There the first steps are compared one by one, and of the whole training the mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import wrssl
+from wrssl.data import prepare
+from wrssl.methods import METHODS
+from wrssl.norm.native import native_kernels
+from wrssl.training import Callback
+from wrssl.training.data import TrainingData
+from wrssl.training.fitting import _pool
+from wrssl.training.loop import Plan, Trainer
+from wrssl.training.network import build_network
+from wrssl.training.roles import Roles
+from wrssl.weighting import WEIGHTINGS
+
+STEPS, BATCH, FIRST = 200, 20, 20
+CPU = torch.device("cpu")
+# A batch norm takes the bias of the layer before it away again. Its gradient is 0: exactly so in the fused blocks,
+# rounding noise in the layers, which Adam scales up to full steps. The loss never sees these parameters.
+WITHOUT_EFFECT = ("conv1.bias", "conv2.bias", "conv3.bias", "fc.bias")
+
+
+@pytest.fixture(scope="module")
+def images():
+    """The 8x8 digits and their foreign patches, enlarged to the 28x28 of MNIST."""
+    small = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=0)
+
+    def enlarge(x):
+        return F.interpolate(prepare(x), (28, 28), mode="bilinear")
+
+    (x_l, y_l), (x_v, y_v) = small.labeled, small.validation
+    return wrssl.Scenario((enlarge(x_l), y_l), enlarge(small.unlabeled[:400]), (enlarge(x_v[:80]), y_v[:80]))
+
+
+def double_trainer(scenario, method, weights, bn, fast, weight_options):
+    """As ``wrssl.fit`` puts it together, with everything that is a number in float64."""
+    base, weighting = METHODS.create(method), WEIGHTINGS.create(weights, weight_options)
+    net = build_network(scenario, "lenet", bn, None, 0, CPU, fast)
+    net.module.double()
+    base.setup(net)
+    weighting.setup(_pool(scenario, weighting, net, CPU, 0))
+    if hasattr(weighting, "table"):
+        weighting.table = weighting.table.double()
+    data = TrainingData.of(scenario, 0, "halves")
+    roles = Roles(*((x.double(), y) for x, y in (data.roles.meta, data.roles.select)))
+    labeled = (data.labeled[0].double(), data.labeled[1])
+    data = dataclasses.replace(data, labeled=labeled, unlabeled=data.unlabeled.double(), roles=roles)
+    return Trainer(data, net, base, weighting, Plan(STEPS, BATCH, base.lr, 0, STEPS), CPU)
+
+
+DOUBLE = [
+    ("vat", "wr-cluster", "weighted", {}),
+    ("pl", "wr-cluster", "batch", {"scope": "network", "J": 1, "P": 1}),
+    ("mt", "wr-instance", "frozen", {}),
+]
+
+
+@pytest.mark.parametrize(("method", "weights", "bn", "options"), DOUBLE, ids=lambda v: v if isinstance(v, str) else "")
+def test_in_float64_whole_trainings_agree(images, method, weights, bn, options):
+    losses, states, tables = [], [], []
+    for fast in (True, False):
+        trainer = double_trainer(images, method, weights, bn, fast, options)
+        assert (trainer.net.backbone is not trainer.net.parts.backbone) is fast  # else nothing would be compared
+        with native_kernels(fast):
+            outcomes = [trainer.step(step) for step in range(STEPS)]
+        losses.append(torch.stack([torch.stack([o.loss, o.unlabeled, o.mean_weight]) for o in outcomes]))
+        states.append(trainer.net.module.state_dict())
+        tables.append(trainer.weighting.table)
+    assert losses[0].dtype == torch.float64
+    assert tables[0].unique().numel() > 2
+    torch.testing.assert_close(*losses, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(*tables, rtol=0, atol=1e-6)
+    for name, value in states[0].items():
+        torch.testing.assert_close(value, states[1][name], rtol=1e-6, atol=1e-6, msg=lambda m, n=name: f"{n}: {m}")
+
+
+class Losses(Callback):
+    def __init__(self):
+        self.values = []
+
+    def on_step(self, step, outcome):
+        self.values.append(float(outcome.loss))
+
+
+SINGLE = [("vat", "none"), ("vat", "wr-cluster"), ("pl", "wr-cluster"), ("mt", "wr-instance")]
+
+
+@pytest.mark.parametrize(("method", "weights"), SINGLE)
+def test_in_float32_trainings_agree_as_long_as_they_can(images, method, weights):
+    losses = []
+    for fast in (True, False):
+        watcher = Losses()
+        result = wrssl.fit(
+            images, "lenet", method, weights, steps=STEPS, batch_size=BATCH, fast=fast, threads=1, callbacks=[watcher]
+        )
+        assert result.config["fast"] is fast
+        losses.append(torch.tensor(watcher.values))
+    torch.testing.assert_close(losses[0][:FIRST], losses[1][:FIRST], rtol=1e-4, atol=0)
+    assert float(losses[0].mean()) == pytest.approx(float(losses[1].mean()), rel=0.02)
+    assert losses[0][-20:].mean() < 0.5 * losses[0][:20].mean()  # it was a training
+
+
+@pytest.mark.parametrize("method", ["vat", "pl", "mt"])
+def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method):
+    """Measured by the way that each tensor has gone."""
+    start = build_network(images, "lenet", "weighted", None, 0, CPU).module.state_dict()
+    options = {"steps": 5, "batch_size": BATCH, "threads": 1, "budget": "paper"}
+    fast, plain = (
+        wrssl.fit(images, "lenet", method, "wr-cluster", fast=fast, **options).model.state_dict()
+        for fast in (True, False)
+    )
+    for name, before in start.items():
+        if name not in WITHOUT_EFFECT and before.is_floating_point():
+            way = (plain[name] - before).norm()
+            assert (fast[name] - plain[name]).norm() < 0.01 * way, name
