@@ -59,8 +59,7 @@ class NaiveVAT:
         """One labelled pass, one clean, one for the direction, one perturbed; then Adam."""
         (x, y), (u,) = next(self.labeled), next(self.unlabeled)
         supervised = F.cross_entropy(self.model(x), y)
-        with torch.no_grad():
-            clean = self.model(u)
+        clean = self.model(u).detach()
         probe = on_unit_sphere(torch.randn(u.shape, generator=self.generator)).requires_grad_()
         (slope,) = torch.autograd.grad(divergence(clean, self.model(u + XI * probe)), probe)
         smoothness = divergence(self.model(u + EPS * on_unit_sphere(slope)), clean)
@@ -74,4 +73,4 @@ def naive_over_ours(effort: Effort) -> Figure:
     scenario = images(effort.pool)
     model = build_model("lenet", scenario.input_shape, scenario.num_classes, torch.Generator().manual_seed(SEED))
     ours = stepper(make_trainer(scenario, batch_size=effort.batch))
-    return interleave(NaiveVAT(scenario, model, effort.batch), ours, effort.times(100), warmup=effort.warmup).figure()
+    return interleave(NaiveVAT(scenario, model, effort.batch), ours, effort.times(25), 10, effort.warmup).figure()

@@ -50,13 +50,16 @@ class Pairs:
 def interleave(
     a: Action, b: Action, blocks: int, length: int = 1, warmup: int = 0, clock: Callable[[], float] = time.perf_counter
 ) -> Pairs:
-    """Time two actions in turns.
+    """Time two actions in turns: ``length`` calls of the one, then as many of the other.
+
+    Calls of one kind stand together because that is how they run in life: two trainings that take turns step by step
+    would throw each other's data out of the caches.
 
     Args:
         a: the one whose cost is asked for.
         b: what it is compared with.
         blocks: number of pairs.
-        length: calls of each that are averaged to one entry of a pair; for steps of which every L-th is dearer.
+        length: calls of each that are averaged to one entry of a pair; a multiple of L where every L-th step is dearer.
         warmup: calls of each before the clock counts.
         clock: in seconds.
     """
@@ -64,15 +67,11 @@ def interleave(
         a(), b()
     pairs = Pairs([], [])
     for _ in range(blocks):
-        spent_a = spent_b = 0.0
-        for _ in range(length):
+        for action, entries in ((a, pairs.a), (b, pairs.b)):
             start = clock()
-            a()
-            between = clock()
-            b()
-            spent_a, spent_b = spent_a + between - start, spent_b + clock() - between
-        pairs.a.append(spent_a / length)
-        pairs.b.append(spent_b / length)
+            for _ in range(length):
+                action()
+            entries.append((clock() - start) / length)
     return pairs
 
 

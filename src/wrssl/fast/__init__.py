@@ -2,8 +2,9 @@
 
 Nothing here changes what a network computes, only how: ``accelerate`` takes a backbone and gives a second view of it,
 with the same parameters and buffers, in which the blocks it recognises run on a matrix product. ``geometry.py`` turns a
-convolution into that product, ``kernel.py`` has the arithmetic of a block, ``function.py`` its derivatives in both
-modes, ``block.py`` the modules, ``fuse.py`` finds blocks in a network, ``buffers.py`` keeps their memory.
+convolution into that product, ``kernel.py`` has the arithmetic of a block, ``loops.py`` chooses who runs its inner
+loops (``compiled.py`` with numba, ``tensors.py`` without), ``function.py`` its derivatives in both modes, ``block.py``
+the modules, ``fuse.py`` finds blocks in a network, ``buffers.py`` keeps their memory.
 """
 
 from __future__ import annotations

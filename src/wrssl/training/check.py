@@ -50,7 +50,7 @@ def check_hypergradient(
         method_options: its options.
         scope: ``"head"`` or ``"network"``.
         solver: ``"exact"``, ``"cg"`` or ``"neumann"`` (head only).
-        curvature: ``"exact"`` or ``"gauss-newton"`` (head only).
+        curvature: ``"exact"`` or ``"gauss-newton"``.
         ridge: of the re-trained head, so that it has one solution.
         eta: the step of ``scope="network"``.
         at: ``"solution"`` tests the estimator at the re-trained head, ``"start"`` where the head is now.

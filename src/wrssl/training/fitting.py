@@ -15,6 +15,7 @@ from wrssl.api import OptionError, Pool, Weighting
 from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
 from wrssl.evaluate.truth import is_ood
+from wrssl.fast.loops import loops
 from wrssl.methods import METHODS
 from wrssl.norm import policy_table
 from wrssl.norm.native import native_kernels
@@ -122,6 +123,7 @@ def fit(
         "head": head,
         "device": str(place),
         "fast": fast,
+        "loops": loops().__name__.rpartition(".")[2] if fast else None,
     }
     watchers = list(callbacks)
     if progress if progress is not None else someone_watches():

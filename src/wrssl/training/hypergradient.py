@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -168,6 +168,8 @@ class HypergradientEstimator:
             **_solver_options(options),
         )
         self.eigenvector = estimate.eigenvector if estimate.eigenvector is not None else self.eigenvector
+        if estimate.largest_eigenvalue is None:  # measured here, or by nobody
+            estimate = replace(estimate, largest_eigenvalue=self.eigenvalue)
         return estimate
 
     def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:

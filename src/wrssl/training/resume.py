@@ -39,7 +39,7 @@ def resume_run(directory: str | os.PathLike[str], data_dir: str | os.PathLike[st
     if config["model"] == OWN_MODULE or ARRAY in config["weight_options"].values():
         return _own(folder)
     scenario = load_scenario(**recipe, data_dir=data_dir)
-    return fit(scenario, out=folder, resume=True, **{name: config[name] for name in STORED})
+    return fit(scenario, out=folder, resume=True, **{name: config[name] for name in STORED if name in config})
 
 
 def _own(folder: Path) -> Result:

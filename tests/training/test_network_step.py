@@ -1,0 +1,165 @@
+"""The hypergradient of the whole network within a training: the gradient it is told, and when λmax is measured."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from wrssl.api import Context, Pool
+from wrssl.hypergrad import implicit_hypergradient
+from wrssl.methods import METHODS
+from wrssl.models import build_model, split
+from wrssl.norm import convert_batchnorm
+from wrssl.norm.native import native_kernels
+from wrssl.training import hypergradient
+from wrssl.training.hypergradient import REFRESH
+from wrssl.training.passes import PolicyNet
+from wrssl.training.randomness import stream
+from wrssl.training.step import Batch, TrainingStep
+from wrssl.weighting import WEIGHTINGS
+
+POOL = 30
+
+
+def randn(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def make(method="entmin", bn="weighted", shape=(3,), fast=True, **options):
+    """A small network, or LeNet where the inputs are images, in float64, with a weight update in every step."""
+    if len(shape) == 3:
+        model = build_model("lenet", shape, 2, torch.Generator().manual_seed(0)).double()
+    else:
+        model = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2)).double()
+        with torch.no_grad():
+            for number, p in enumerate(model.parameters()):
+                p.copy_(randn(*p.shape, seed=number) * 0.7)
+    net = PolicyNet(split(convert_batchnorm(model), randn(4, *shape, seed=9)), bn, fast)
+    base = METHODS.create(method, {"threshold": 0.0} if method == "pl" else {})
+    base.setup(net)
+    weighting = WEIGHTINGS.create("wr-instance", {"L": 1, "scope": "network", **options})
+    weighting.setup(Pool(POOL, 2, lambda kind: randn(POOL, 3, seed=3).float(), 0, None))
+    weighting.table = torch.linspace(0.1, 1, POOL, dtype=torch.float64)
+    optimizer = torch.optim.SGD(net.module.parameters(), lr=0.05)
+    net.parts.train()
+    return TrainingStep(net, base, weighting, optimizer)
+
+
+def take(step, number, shape=(3,)):
+    """Step ``number``, with data of its own."""
+    x_l, x_u, x_v = (randn(n, *shape, seed=1000 * n + number) for n in (6, 8, 7))
+    y_l, y_v = torch.arange(6) % 2, torch.arange(7) % 2
+    index = (torch.arange(8) + 3 * number) % POOL
+    streams = stream(0, "augment", number), stream(0, "attack", number)
+    return step(Batch(x_l, y_l, x_u, index, (x_v, y_v)), Context(number, 100, *streams, 0.1, 0.5))
+
+
+@pytest.fixture
+def gradients(monkeypatch):
+    """∇L_T at θ⁰ of every update, as the step tells it and computed from scratch."""
+    found = []
+
+    def watch(problem, *arguments, **options):
+        theta = problem.start()
+        told = problem.known()
+        scratch = problem.train_gradient(theta.clone())
+        found.append((told, scratch))
+        return implicit_hypergradient(problem, *arguments, **options)
+
+    monkeypatch.setattr(hypergradient, "implicit_hypergradient", watch)
+    return found
+
+
+@pytest.mark.parametrize("bn", ["batch", "frozen", "eval", "weighted"])
+@pytest.mark.parametrize("method", ["pl", "pi", "mt", "vat", "entmin"])
+def test_the_gradient_that_the_step_knows_is_the_gradient(gradients, method, bn):
+    """A step differentiates its own graphs; the problem evaluates the network anew. The weights are not equal."""
+    step = make(method, bn, J=2, P=1)
+    for number in range(3):
+        take(step, number)
+    assert len(gradients) == 3
+    for told, scratch in gradients:
+        assert told.norm() > 1e-3
+        torch.testing.assert_close(told, scratch, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("bn", ["batch", "frozen", "weighted"])
+def test_the_same_with_fused_blocks(gradients, bn, fast):
+    step = make("vat", bn, (1, 28, 28), fast, J=1, P=0)
+    with native_kernels(fast):
+        take(step, 0, (1, 28, 28))
+    ((told, scratch),) = gradients
+    assert told.norm() > 1e-3
+    torch.testing.assert_close(told, scratch, rtol=1e-8, atol=1e-11)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Number of products of every measurement of λmax, in the update in which it was made."""
+    found = []
+    original = hypergradient.largest_eigenvalue
+
+    def watch(matvec, like, *, start, iterations):
+        found.append((iterations, start is None))
+        return original(matvec, like, start=start, iterations=iterations)
+
+    monkeypatch.setattr(hypergradient, "largest_eigenvalue", watch)
+    return found
+
+
+def test_the_largest_eigenvalue_is_measured_anew_every_so_many_updates(measured):
+    step, at, values = make(J=1, P=1), [], []
+    for number in range(2 * REFRESH + 2):
+        before = len(measured)
+        outcome = take(step, number)
+        if len(measured) > before:
+            at.append(number)
+        values.append(float(1 / outcome.estimate.step))
+    assert at == [0, REFRESH, 2 * REFRESH]
+    assert measured == [(10, True), (2, False), (2, False)]  # the later ones from the eigenvector before
+    assert len(set(values[:REFRESH])) == len(set(values[REFRESH : 2 * REFRESH])) == 1
+    assert len(set(values)) == 3
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.01}, {"damping": 0.1}, {"scope": "head"}])
+def test_it_is_not_measured_where_the_step_is_given_or_measured_elsewhere(measured, options):
+    step = make(J=1, P=1, **options)
+    take(step, 0)
+    take(step, 1)
+    assert not measured
+
+
+@pytest.mark.parametrize("stop", [1, REFRESH - 1, REFRESH, REFRESH + 3])
+def test_a_stopped_run_goes_on_with_the_same_steps(stop, measured):
+    whole, first, second = make(J=1, P=1), make(J=1, P=1), make(J=1, P=1)
+    expected = [take(whole, number) for number in range(2 * REFRESH + 1)]
+    for number in range(stop):
+        take(first, number)
+    measured.clear()
+    state = {name: value.clone() for name, value in first.hypergradient.state_dict().items()}
+    second.net.module.load_state_dict(first.net.module.state_dict())
+    second.weighting.load_state_dict(first.weighting.state_dict())
+    second.hypergradient.load_state_dict(state)
+    for number in range(stop, len(expected)):
+        outcome, before = take(second, number), expected[number]
+        assert torch.equal(outcome.estimate.step, before.estimate.step)
+        assert torch.equal(outcome.estimate.gradient, before.estimate.gradient)
+        assert torch.equal(outcome.loss, before.loss)
+    assert measured == [(2, False)] * (2 if stop <= REFRESH else 1)
+    assert torch.equal(second.weighting.table, whole.weighting.table)
+
+
+def test_before_the_first_update_there_is_nothing_to_store():
+    step = make()
+    assert step.hypergradient.state_dict() == {}
+    step.hypergradient.load_state_dict({})
+    take(step, 0)
+    assert set(step.hypergradient.state_dict()) == {"eigenvector", "eigenvalue", "updates"}
+
+
+def test_the_dense_solver_takes_the_whole_network_too(gradients):
+    assert take(make(J=0, solver="exact", damping=0.1), 0).estimate.gradient.isfinite().all()
+    for curvature in ("exact", "gauss-newton"):
+        assert take(make(J=1, solver="cg", curvature=curvature), 0).estimate.gradient.isfinite().all()
