@@ -30,6 +30,9 @@ def geometry(request):
     return request.param
 
 
+WEIGHT = torch.tensor([0.3, 1.0, 1.7], dtype=torch.float64)
+
+
 @pytest.fixture(params=[compiled, tensors], ids=["compiled", "tensors"])
 def loops(request):
     return request.param
@@ -38,8 +41,8 @@ def loops(request):
 def gather(loops, geometry, x):
     image = geometry.image(x, Buffers().lease())
     a = torch.ones(geometry.inputs + 1, geometry.positions // 4 * len(x), dtype=x.dtype)
-    loops.gather(geometry, image, a)
-    return a, image
+    mean = loops.gather(geometry, image, WEIGHT[: len(x)], a)
+    return a, mean
 
 
 def test_the_product_is_the_convolution(geometry, loops):
@@ -63,9 +66,10 @@ def test_images_of_any_strides(geometry):
     assert torch.equal(geometry.crop(geometry.image(x, lease)), x)
 
 
-def test_the_mean_of_a_comes_from_the_mean_image(geometry, loops):
-    a, image = gather(loops, geometry, doubles(3, geometry.channels, geometry.height, geometry.width))
-    torch.testing.assert_close(geometry.box @ image.mean(-1).view(-1), a[:-1].mean(1), atol=1e-12, rtol=0)
+def test_gather_also_gives_the_weighted_mean_of_each_row(geometry, loops):
+    a, mean = gather(loops, geometry, doubles(3, geometry.channels, geometry.height, geometry.width))
+    expected = (a[:-1].view(geometry.inputs, -1, 3) * WEIGHT).mean((1, 2))
+    torch.testing.assert_close(mean, expected, atol=1e-13, rtol=1e-12)
 
 
 def test_scatter_is_the_transpose_of_gather(geometry, loops):

@@ -29,11 +29,25 @@ def _compiled(function: Callable[..., Any]) -> Any:
 
 
 @_compiled
-def _gather(image: Any, a: Any) -> None:
+def _gather(image: Any, weight: Any, a: Any, mean: Any) -> None:
     channels, rows, columns, down, right, n = a.shape
+    total = np.zeros(image.shape[:3], image.dtype)
+    for c in range(channels):
+        for v in range(image.shape[1]):
+            for h in range(image.shape[2]):
+                pixel = image[c, v, h]
+                one = pixel[0] * 0
+                for i in range(n):
+                    one += pixel[i] * weight[i]
+                total[c, v, h] = one
     for c in range(channels):
         for r in range(rows):
             for s in range(columns):
+                whole = total[0, 0, 0] * 0
+                for y in range(down):
+                    for x in range(right):
+                        whole += total[c, 2 * y + r, 2 * x + s]
+                mean[(c * rows + r) * columns + s] = whole / (down * right * n)
                 for y in range(down):
                     for x in range(right):
                         pixel, part = image[c, 2 * y + r, 2 * x + s], a[c, r, s, y, x]
@@ -155,10 +169,12 @@ def _placed(grad: Any, y: Any, z: Any, weight: Any, scale: Any, slope: Any, leve
             _corrected(below, z3, weight, s, t, dz[3 * q + c, b:e])
 
 
-def gather(geometry: Geometry, image: Tensor, a: Tensor) -> None:
+def gather(geometry: Geometry, image: Tensor, weight: Tensor, a: Tensor) -> Tensor:
     """See ``tensors.gather``."""
     shape = (geometry.channels, *geometry.window, *geometry.pooled, image.shape[-1])
-    _gather(image.numpy(), a.numpy()[:-1].reshape(shape))
+    mean = a.new_empty(geometry.inputs)
+    _gather(image.numpy(), weight.numpy(), a.numpy()[:-1].reshape(shape), mean.numpy())
+    return mean
 
 
 def scatter(geometry: Geometry, a: Tensor, n: int) -> Tensor:

@@ -91,14 +91,6 @@ class Geometry:
             (self.channels, *self.window, *self.pooled, n), (height * line, line, n, 2 * line, 2 * n, 1)
         )
 
-    @cached_property
-    def box(self) -> Tensor:
-        """The map from an image, averaged over examples, to the mean of each row of A over positions: (rows, C·H·W)."""
-        pixels = torch.arange(self.channels * self.padded[0] * self.padded[1])
-        read = self.windows(pixels.view(self.channels, *self.padded, 1)).reshape(self.inputs, -1)
-        share = torch.zeros(len(read), len(pixels), dtype=torch.float64)
-        return share.scatter_(1, read, 1 / read.shape[1])
-
     def expand(self, weight: Tensor) -> Tensor:
         """W̃ of a kernel (C_out, C, kh, kw); its last column is zero."""
         wide = weight.new_zeros(4 * self.out_channels * (self.inputs + 1))
@@ -108,7 +100,7 @@ class Geometry:
     def fold(self, wide: Tensor) -> Tensor:
         """The transpose of ``expand``: the gradient of the kernel from that of W̃, whose last column does not matter."""
         shape = (self.out_channels, self.channels, *self.kernel)
-        return wide.reshape(-1)[self._places].sum(0).view(shape)
+        return wide.view(-1).index_select(0, self._places.view(-1)).view(4, -1).sum(0).view(shape)
 
     @property
     def inputs(self) -> int:

@@ -108,7 +108,7 @@ class Kernel:
         """Tensors that never change, in the type of ``x`` and for ``n`` examples."""
         key = (x.dtype, n)
         if key not in self.constants:
-            self.constants[key] = _Constants.make(self.geometry, x, n)
+            self.constants[key] = _Constants(x.new_zeros(n), x.new_ones(n))
         return self.constants[key]
 
     def widen(self, weight: Tensor, gamma: Tensor) -> Wide:
@@ -126,16 +126,12 @@ class Kernel:
         image = g.image(x, lease)
         q, m = g.out_channels, g.positions // 4 * n
         a = lease.take(x, g.inputs + 1, m, filled=1)
-        loops().gather(g, image, a)
-        if running is None:
-            rows = image.view(-1, n)
-            pixels = rows.mean(1) if share is None else torch.mv(rows, share)
-            mean = torch.mv(wide.average, torch.mv(constants.box, pixels))
-        else:
+        weight = constants.ones if share is None else share * n
+        mean = torch.mv(wide.average, loops().gather(g, image, weight, a))
+        if running is not None:
             mean = wide.sign * (running[0] if p.bias is None else running[0] - p.bias)
         torch.neg(mean.expand(4, q), out=wide.last)  # times the ones in A: the product comes out centred
         z = torch.mm(wide.weight, a, out=lease.take(x, 4 * q, m))
-        weight = constants.ones if share is None else share * n
         top = lease.take(x, q, m)
         variance = loops().peak(z, weight, top).div_(4 * m)
         if running is not None:
@@ -185,7 +181,7 @@ class Kernel:
             torch.mm(g.expand(weight * k.wide.sign.view(-1, 1, 1, 1)), k.a, out=dz)
         if x is not None:
             a = work.take(k.z, g.inputs + 1, m, filled=1)
-            loops().gather(g, g.image(x, work), a)
+            loops().gather(g, g.image(x, work), k.weight, a)
             dz.addmm_(k.wide.narrow, a[:-1])
         if bias is not None:
             dz.add_((k.wide.sign * bias).repeat(4).unsqueeze(1))
@@ -218,12 +214,7 @@ def _follow(values: Tensor, tangents: Tensor) -> Tensor:
 
 
 class _Constants(NamedTuple):
-    """Tensors of one block for one type and one number of examples."""
+    """Tensors for one type and one number of examples."""
 
-    box: Tensor
     zeros: Tensor
     ones: Tensor
-
-    @classmethod
-    def make(cls, geometry: Geometry, like: Tensor, n: int) -> _Constants:
-        return cls(geometry.box.to(like.dtype), like.new_zeros(n), like.new_ones(n))

@@ -13,10 +13,12 @@ from wrssl.fast.geometry import Geometry
 _masked = torch.ops.aten.threshold_backward.default  # (g, x, 0): g where x > 0, else 0
 
 
-def gather(geometry: Geometry, image: Tensor, a: Tensor) -> None:
-    """The windows of the padded images (C, H, W, N) into A, except its last row."""
+def gather(geometry: Geometry, image: Tensor, weight: Tensor, a: Tensor) -> Tensor:
+    """The windows of the padded images (C, H, W, N) into A, except its last row; returns the weighted mean of each row."""
     windows = geometry.windows(image)
     a[:-1].view(windows.shape).copy_(windows)
+    pixels = torch.mv(image.view(-1, weight.shape[0]), weight).view(*image.shape[:-1], 1)
+    return geometry.windows(pixels).mean((3, 4, 5)).view(-1) / weight.shape[0]
 
 
 def scatter(geometry: Geometry, a: Tensor, n: int) -> Tensor:

@@ -93,8 +93,8 @@ def implicit_hypergradient(
     products = solve is not neumann or options.get("terms") != 0 or relative_damping > 0 or step is None
     curvature, alpha = problem.curvature(theta) if products else _identity, step
     if relative_damping > 0 or (needs_alpha and step is None):
-        # λ_max is measured where it is used: θ^J may be more curved than θ⁰. Two products suffice from there.
-        more = power_iterations if eigenvalue is None else 2
+        # λ_max is measured where it is used: θ^J may be more curved than θ⁰. One product suffices from there.
+        more = power_iterations if eigenvalue is None else 1
         eigenvalue, eigenvector = largest_eigenvalue(curvature, theta, start=eigenvector, iterations=more)
         curvature = _shifted(curvature, relative_damping * eigenvalue)
         alpha = safe_step((1.0 + relative_damping) * eigenvalue) if step is None else step

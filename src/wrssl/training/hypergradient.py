@@ -154,7 +154,7 @@ class HypergradientEstimator:
         else:
             problem = network_problem(self.net, self.method, labeled, views, w, validation, options)
             problem.known = gradient
-        warm = 2 if self.eigenvector is not None else 10  # products for λmax
+        warm = 1 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(
             problem,
             options.solver,
