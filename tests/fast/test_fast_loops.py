@@ -70,6 +70,25 @@ def test_placed(loops, ties):
     torch.testing.assert_close(planes(dz), expected, atol=1e-13, rtol=1e-12)
 
 
+def test_slopes(loops):
+    z, dz, weight = doubles(4 * Q, M, seed=14), doubles(4 * Q, M, seed=15), torch.rand(N, dtype=torch.float64)
+    first, second = loops.slopes(z, dz, weight)
+    counted = planes(dz) * weight.repeat(POSITIONS)
+    torch.testing.assert_close(first, counted.sum((0, 2)), atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(second, (counted * planes(z)).sum((0, 2)), atol=1e-12, rtol=1e-12)
+
+
+def test_followed(loops):
+    z, dz = doubles(4 * Q, M, seed=16).round(), doubles(4 * Q, M, seed=17)
+    shift, scale, slope, level = (doubles(Q, seed=s)[:, None] for s in (18, 19, 20, 21))
+    top, y = planes(z).amax(0), doubles(Q, M, seed=22)
+    got = loops.followed(z, dz, *(t.view(-1) for t in (shift, scale, slope, level)), top, y)
+    winner = torch.tensor(planes(z).numpy().argmax(0))  # the first of the largest
+    tangent = planes(dz).gather(0, winner[None])[0]
+    expected = (scale * (tangent - shift) + slope * top + level) * (y > 0)
+    torch.testing.assert_close(got, expected, atol=1e-13, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["peak", "rectified", "sums"])
 def test_not_a_number_stays_not_a_number(loops, name):
     """A run that has gone wrong must be seen to have gone wrong."""

@@ -169,6 +169,68 @@ def _placed(grad: Any, y: Any, z: Any, weight: Any, scale: Any, slope: Any, leve
             _corrected(below, z3, weight, s, t, dz[3 * q + c, b:e])
 
 
+@_compiled
+def _slopes(z: Any, dz: Any, weight: Any, first: Any, second: Any) -> None:
+    rows, m = z.shape
+    q, n = rows // 4, weight.shape[0]
+    for c in range(q):
+        first[c] = second[c] = 0
+        for p in range(4):
+            row, along = z[p * q + c], dz[p * q + c]
+            one = two = row[0] * 0
+            for b in range(0, m, n):
+                for i in range(n):
+                    v = along[b + i] * weight[i]
+                    one += v
+                    two += v * row[b + i]
+            first[c] += one
+            second[c] += two
+
+
+@_compiled
+def _choose(a: Any, b: Any, of_a: Any, of_b: Any, out: Any) -> None:
+    for i in range(out.shape[0]):
+        out[i] = of_b[i] if b[i] > a[i] else of_a[i]
+
+
+@_compiled
+def _followed(z: Any, dz: Any, shift: Any, scale: Any, slope: Any, level: Any, top: Any, y: Any, out: Any) -> None:
+    q, m = y.shape
+    block = min(m, 256)
+    above, below = np.empty(block, z.dtype), np.empty(block, z.dtype)
+    upper, lower = np.empty(block, z.dtype), np.empty(block, z.dtype)
+    for c in range(q):
+        for b in range(0, m, block):
+            e = min(m, b + block)
+            k = e - b
+            z0, z1, z2, z3 = z[c, b:e], z[2 * q + c, b:e], z[q + c, b:e], z[3 * q + c, b:e]
+            _choose(z0, z1, dz[c, b:e], dz[2 * q + c, b:e], upper[:k])
+            _choose(z2, z3, dz[q + c, b:e], dz[3 * q + c, b:e], lower[:k])
+            _larger(z0, z1, above[:k])
+            _larger(z2, z3, below[:k])
+            best, row, result = top[c, b:e], y[c, b:e], out[c, b:e]
+            _choose(above[:k], below[:k], upper[:k], lower[:k], result)
+            for i in range(k):
+                v = scale[c] * (result[i] - shift[c]) + slope[c] * best[i] + level[c]
+                result[i] = v if row[i] > 0 else v * 0
+
+
+def slopes(z: Tensor, dz: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """See ``tensors.slopes``."""
+    first, second = z.new_empty(2, z.shape[0] // 4)
+    _slopes(*(t.numpy() for t in (z, dz, weight, first, second)))
+    return first, second
+
+
+def followed(
+    z: Tensor, dz: Tensor, shift: Tensor, scale: Tensor, slope: Tensor, level: Tensor, top: Tensor, y: Tensor
+) -> Tensor:
+    """See ``tensors.followed``."""
+    out = torch.empty_like(y)
+    _followed(*(t.numpy() for t in (z, dz, shift, scale, slope, level, top, y, out)))
+    return out
+
+
 def gather(geometry: Geometry, image: Tensor, weight: Tensor, a: Tensor) -> Tensor:
     """See ``tensors.gather``."""
     shape = (geometry.channels, *geometry.window, *geometry.pooled, image.shape[-1])

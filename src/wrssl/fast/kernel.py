@@ -32,8 +32,6 @@ from wrssl.fast.buffers import Buffers, Lease
 from wrssl.fast.geometry import Geometry
 from wrssl.fast.loops import loops
 
-_masked = torch.ops.aten.threshold_backward.default  # (g, x, 0): g where x > 0, else 0
-
 
 class Statistics(NamedTuple):
     """Which mean and variance normalise the batch: those of the batch, weighted or not, or given ones.
@@ -185,32 +183,16 @@ class Kernel:
             dz.addmm_(k.wide.narrow, a[:-1])
         if bias is not None:
             dz.add_((k.wide.sign * bias).repeat(4).unsqueeze(1))
-        d_scale = torch.zeros_like(k.scale)
+        shift = d_scale = level = torch.zeros_like(k.scale)
         if not k.constant:
-            dz.sub_(self._average(dz, k.weight).repeat(4).unsqueeze(1))
-            d_scale = -k.scale * k.inverse.square() * self._average(k.z * dz, k.weight)
+            shift, product = loops().slopes(k.z, dz, k.weight)
+            shift.div_(4 * m)  # Σ ω z = 0, so that the shift has no part in Σ ω z ż
+            d_scale = product.div_(-4 * m).mul_(k.scale * k.inverse.square())
         if d_gamma is not None:
             d_scale = d_scale + torch.where(gamma < 0, -d_gamma, d_gamma) * k.inverse
-        top = _follow(torch.maximum(*k.z.chunk(2)), _follow(k.z, dz))
-        top.mul_(k.scale.unsqueeze(1)).addcmul_(k.top, d_scale.unsqueeze(1))
-        if beta is not None:
-            top.add_(beta.unsqueeze(1))
-        out: Tensor = _masked(top, k.y, 0)
+        level = level if beta is None else beta
+        out: Tensor = loops().followed(k.z, dz, shift, k.scale, d_scale, level, k.top, k.y)
         return out.view(q, *g.pooled, k.n).permute(3, 0, 1, 2)
-
-    @staticmethod
-    def _average(rows: Tensor, weight: Tensor) -> Tensor:
-        """The mean over the batch of each channel of (4·C, M), every example counted with its weight."""
-        return torch.mv(rows.view(-1, weight.shape[0]), weight).view(4, -1, rows.shape[1] // weight.shape[0]).sum(
-            (0, 2)
-        ) / (4 * rows.shape[1])
-
-
-def _follow(values: Tensor, tangents: Tensor) -> Tensor:
-    """The tangent of ``maximum(first half, second half)``."""
-    (first, second), (one, other) = values.chunk(2), tangents.chunk(2)
-    gain: Tensor = _masked(other - one, second - first, 0)
-    return gain.add_(one)
 
 
 class _Constants(NamedTuple):

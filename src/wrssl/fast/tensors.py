@@ -14,7 +14,7 @@ _masked = torch.ops.aten.threshold_backward.default  # (g, x, 0): g where x > 0,
 
 
 def gather(geometry: Geometry, image: Tensor, weight: Tensor, a: Tensor) -> Tensor:
-    """The windows of the padded images (C, H, W, N) into A, except its last row; returns the weighted mean of each row."""
+    """The windows of the padded images (C, H, W, N) into A, except its last row; returns the mean of each row."""
     windows = geometry.windows(image)
     a[:-1].view(windows.shape).copy_(windows)
     pixels = torch.mv(image.view(-1, weight.shape[0]), weight).view(*image.shape[:-1], 1)
@@ -71,6 +71,29 @@ def placed(
     slope, level = (t.repeat(4).unsqueeze(1) for t in (slope, level))
     common = torch.addcmul(level, z, slope)
     dz.sub_(common.view(-1, weight.shape[0]).mul_(weight).view_as(dz))
+
+
+def slopes(z: Tensor, dz: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ weight ż and Σ weight z ż per channel, for tangents ``dz`` of z."""
+    counted = (dz.view(-1, weight.shape[0]) * weight).view(4, -1, z.shape[1])
+    return counted.sum((0, 2)), (counted * z.view_as(counted)).sum((0, 2))
+
+
+def followed(
+    z: Tensor, dz: Tensor, shift: Tensor, scale: Tensor, slope: Tensor, level: Tensor, top: Tensor, y: Tensor
+) -> Tensor:
+    """``scale · (ṗ − shift) + slope · top + level`` where y > 0, else 0; ṗ is the tangent of the maximum."""
+    pairs = _follow(torch.maximum(*z.chunk(2)), _follow(z, dz))
+    moved = (pairs - shift.unsqueeze(1)) * scale.unsqueeze(1) + top * slope.unsqueeze(1) + level.unsqueeze(1)
+    out: Tensor = _masked(moved, y, 0)
+    return out
+
+
+def _follow(values: Tensor, tangents: Tensor) -> Tensor:
+    """The tangent of ``maximum(first half, second half)``."""
+    (first, second), (one, other) = values.chunk(2), tangents.chunk(2)
+    gain: Tensor = _masked(other - one, second - first, 0)
+    return gain.add_(one)
 
 
 def _rows(z: Tensor) -> tuple[Tensor, Tensor]:

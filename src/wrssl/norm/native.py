@@ -68,10 +68,15 @@ def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
         and x.device.type == "cpu"  # where the kernels were measured
         and x.is_contiguous()
         and all(p.dtype == x.dtype for p in given)
-        # Neither vmap nor forward mode can look into a custom function.
+        # vmap cannot look into a custom function, and forward mode only where the function has a ``jvp``.
         and not torch._C._are_functorch_transforms_active()
-        and all(forward_ad.unpack_dual(p).tangent is None for p in given)
+        and (_is_table(x) or all(forward_ad.unpack_dual(p).tangent is None for p in given))
     )
+
+
+def _is_table(x: Tensor) -> bool:
+    """Whether there is one number per example and channel."""
+    return x.numel() == x.shape[0] * x.shape[1]
 
 
 class _Native(torch.autograd.Function):
@@ -86,10 +91,11 @@ class _Native(torch.autograd.Function):
         eps: float,
         used: list[Tensor],
     ) -> Tensor:
-        ctx.eps, ctx.table = eps, x.numel() == x.shape[0] * x.shape[1]
+        ctx.eps, ctx.table = eps, _is_table(x)
         if ctx.table:
             y, mean, variance = table.forward(x.view(x.shape[:2]), gamma, beta, omega, heaviest, eps)
             ctx.save_for_backward(x, gamma, beta, omega, mean, variance)
+            ctx.save_for_forward(x, gamma, omega, mean, variance)
             used += mean, variance
             return y.view(x.shape)
         reference = x[heaviest].view(x.shape[1], -1).mean(1)
@@ -123,6 +129,13 @@ class _Native(torch.autograd.Function):
             correction = row_affine(x, per_row * slope, per_row * torch.addcmul(A * G1, mean, slope, value=-1))
             grad_x = correction.addcmul_(g, A.view(per_channel(x)))
         return grad_x, None if gamma is None else G2, None if beta is None else G1, None, None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, *along: Any) -> Tensor:  # of a table; other shapes go through the composed form
+        x, gamma, omega, mean, variance = ctx.saved_tensors
+        dx = None if along[0] is None else along[0].view(x.shape[:2])
+        flat, invstd = x.view(x.shape[:2]), torch.rsqrt(variance + ctx.eps)
+        return table.tangent(flat, gamma, omega, mean, invstd, (dx, *along[1:3])).view(x.shape)
 
 
 def _differentiable(
