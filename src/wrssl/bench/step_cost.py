@@ -32,7 +32,7 @@ def over_plain(
 
 def last_layer(effort: Effort, method: str) -> Figure:
     """Weights of clusters by the hypergradient of the last layer, with weighted batch norm."""
-    return over_plain(effort, blocks=30, length=L, method=method, L=L)
+    return over_plain(effort, blocks=40, length=2 * L, method=method, L=L)
 
 
 def whole_network(effort: Effort, blocks: int, J: int, P: int, L: int) -> Figure:
