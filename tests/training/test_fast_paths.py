@@ -97,15 +97,18 @@ class Losses(Callback):
         self.values.append(float(outcome.loss))
 
 
-# VAT divides by the length of a gradient that is nearly zero where the prediction is flat, as it is in the beginning, so
-# rounding is a hundred times larger there; and one unit at the kink of a ReLU (here one of the last layer, in step 0,
-# at 1e-8) then falls on another side, which is a thousandth of the gradient. Either way to compute has such units.
-SINGLE = [("vat", "wr-cluster", 5e-3), ("pl", "wr-cluster", 1e-5), ("mt", "none", 1e-5)]
+# VAT divides by the length of a gradient that is nearly zero where the prediction is flat, as it is in the beginning.
+# With its usual xi of 0.1 the perturbed pass of step 0 is 3e-4 from float64 in the last batch norm, the clean one 4e-6,
+# with the fast paths and without; then a unit at -4e-6 falls on the other side of its ReLU in one of the two, and the
+# losses part by up to 2e-3 within 20 steps. A search farther out has a gradient that rounding does not reach.
+OPTIONS = {"vat": {"xi": 3.0}}
+SINGLE = [("vat", "wr-cluster", 1e-4), ("pl", "wr-cluster", 1e-5), ("mt", "none", 1e-5)]
 
 
 @pytest.mark.parametrize(("method", "weights", "tolerance"), SINGLE)
 def test_in_float32_trainings_agree_as_long_as_they_can(images, method, weights, tolerance):
     losses, options = [], {"steps": STEPS, "batch_size": BATCH[torch.float32], "lr": RATE, "threads": 1}
+    options["method_options"] = OPTIONS.get(method)
     for fast in (True, False):
         watcher = Losses()
         result = wrssl.fit(images, "lenet", method, weights, fast=fast, callbacks=[watcher], **options)
@@ -116,11 +119,12 @@ def test_in_float32_trainings_agree_as_long_as_they_can(images, method, weights,
     assert losses[0][-20:].mean() < 0.5 * losses[0][:20].mean()  # it was a training
 
 
-@pytest.mark.parametrize(("method", "tolerance"), [("vat", 0.25), ("pl", 0.01), ("mt", 0.01)])
-def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method, tolerance):
+@pytest.mark.parametrize("method", ["vat", "pl", "mt"])
+def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method):
     """Measured by the way that each tensor has gone."""
     start = build_network(images, "lenet", "weighted", None, 0, CPU).module.state_dict()
     options = {"steps": 5, "batch_size": BATCH[torch.float32], "lr": RATE, "threads": 1, "budget": "paper"}
+    options["method_options"] = OPTIONS.get(method)
     fast, plain = (
         wrssl.fit(images, "lenet", method, "wr-cluster", fast=fast, **options).model.state_dict()
         for fast in (True, False)
@@ -128,4 +132,4 @@ def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method, 
     for name, before in start.items():
         if name not in WITHOUT_EFFECT and "running_mean" not in name and before.is_floating_point():
             way = (plain[name] - before).norm()
-            assert (fast[name] - plain[name]).norm() < tolerance * way, name
+            assert (fast[name] - plain[name]).norm() < 0.01 * way, name
