@@ -79,6 +79,17 @@ class Reused(nn.Module):
         return F.max_pool2d(h, 2).flatten(1) + h.mean((2, 3)).repeat(1, 16)
 
 
+class Dropping(nn.Module):
+    """A trace would keep the mode in which it was made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = network()
+
+    def forward(self, x):
+        return F.dropout(self.body(x), 0.5, self.training)
+
+
 def hooked() -> nn.Module:
     net = network()
     net[0].register_forward_hook(lambda *_: None)
@@ -95,6 +106,7 @@ def without(number: int, replacement: nn.Module) -> nn.Module:
     "net",
     [
         Branching(),
+        Dropping(),
         convert_batchnorm(Reused()),
         hooked(),
         torch.nn.utils.parametrizations.weight_norm(network()[0]),
@@ -120,3 +132,17 @@ def test_what_does_not_fit_is_left_alone(net):
 
 def test_other_devices_run_as_they_are():
     assert accelerate(network(), "meta") is None
+
+
+def test_modes_stay_as_they_were():
+    net = network()
+    net[1].eval()
+    accelerate(net)
+    assert [m.training for m in net] == [i != 1 for i in range(len(net))]
+
+
+def test_a_dropout_module_follows_the_mode():
+    net = network(nn.Dropout(0.5))
+    view, x = accelerate(net), torch.rand(3, 1, 8, 8)
+    view.eval()
+    assert torch.equal(view(x), view(x))

@@ -31,8 +31,10 @@ def accelerate(backbone: nn.Module, device: torch.device | str = "cpu") -> nn.Mo
     if torch.device(device).type != "cpu" or _watched(backbone):
         return None
     try:
-        graph = _Tracer().trace(backbone)
+        graph, other = _traces(backbone)
     except Exception:  # whatever a user's forward raises when it meets a proxy instead of a tensor
+        return None
+    if str(graph) != str(other):  # a trace is one of the modes for ever, and here they differ (dropout by its function)
         return None
     view = fx.GraphModule(backbone, graph)
     fused = sum(_fuse(view, node) for node in list(graph.nodes))
@@ -41,6 +43,16 @@ def accelerate(backbone: nn.Module, device: torch.device | str = "cpu") -> nn.Mo
     graph.eliminate_dead_code()
     view.recompile()
     return view
+
+
+def _traces(backbone: nn.Module) -> tuple[fx.Graph, fx.Graph]:
+    """What forward does in training and in evaluation mode; the modes are afterwards as they were."""
+    modes = [(module, module.training) for module in backbone.modules()]
+    try:
+        return _Tracer().trace(backbone.train()), _Tracer().trace(backbone.eval())
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 def _fuse(view: fx.GraphModule, node: fx.Node) -> bool:
