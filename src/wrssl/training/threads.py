@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from wrssl.api import OptionError
 from wrssl.models.trace import undisturbed
 
-WORTHWHILE = 2e9  # floating-point operations in one pass over a batch from which on a second thread was measured to pay
+WORTHWHILE = 2e9  # floating-point operations in one pass over a batch; a judgement: small networks were slower with two
 
 
 def choose_threads(asked: int | None, model: nn.Module, example: Tensor, batch_size: int) -> int:
