@@ -5,8 +5,8 @@
 Each point times a step of VAT with wr-cluster and weighted batch norm, and one of plain VAT, in turns and on one
 thread. Its row is appended to docs/results/performance/results.csv as soon as it is there, and points with a row are
 not measured again; delete rows to repeat them. At the end every sweep that has rows gets a picture in
-docs/images/performance/. A part: --sweeps pool L; a quick look elsewhere: --blocks 2 --at-most 100 --out /tmp/results
---images /tmp/images.
+docs/images/performance/. A part: --sweeps pool L; a quick look elsewhere: --blocks 2 --at-most 100 --out results
+--images images.
 """
 
 from __future__ import annotations
