@@ -38,11 +38,6 @@ class Geometry:
     width: int
 
     @cached_property
-    def result(self) -> tuple[int, ...]:
-        """The shape of one example in the result."""
-        return (self.out_channels, *self.pooled)
-
-    @cached_property
     def positions(self) -> int:
         """Values per channel and example before pooling."""
         return 4 * self.pooled[0] * self.pooled[1]

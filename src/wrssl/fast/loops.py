@@ -12,7 +12,7 @@ SWITCH = "WRSSL_COMPILED"  # set to 0 to run without numba
 
 @cache
 def loops() -> ModuleType:
-    """The module with ``gather``, ``scatter``, ``peak``, ``rectified``, ``sums`` and ``placed``."""
+    """The module with the loops, under the same names in both; ``tensors.py`` says what each does."""
     if os.environ.get(SWITCH) != "0":
         try:
             return importlib.import_module("wrssl.fast.compiled")

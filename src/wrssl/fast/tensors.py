@@ -40,7 +40,7 @@ def scatter(geometry: Geometry, a: Tensor, n: int) -> Tensor:
 def peak(z: Tensor, weight: Tensor, top: Tensor) -> Tensor:
     """The maximum of the four planes into ``top`` (C, M); returns Σ weight z² per channel."""
     q = top.shape[0]
-    torch.maximum(_rows(z)[0], _rows(z)[1], out=top)
+    torch.maximum(*_rows(z), out=top)
     weighted = (z * z).view(-1, weight.shape[0]) @ weight
     return weighted.view(4, q, -1).sum((0, 2))
 

@@ -21,18 +21,18 @@ class Weighted(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalise ``input`` with the statistics that the surrounding context asks for."""
-        state = self._pass_state
-        if state is None or not (self.training or self.running_mean is None):
+        if self._pass_state is None or not (self.training or self.running_mean is None):
             return self._plain(input)
-        if state.source is Source.WEIGHTED and state.weights is not None:
+        asked = self.asked()
+        if asked.weights is not None:
             self._check_input_dim(input)
-            return self._weighted(input, state)
-        if state.source is Source.RUNNING and self.running_mean is not None and self.running_var is not None:
+            return self._weighted(input, asked)
+        if asked.source is Source.RUNNING and self.running_mean is not None and self.running_var is not None:
             self._check_input_dim(input)
             # Clones: backward needs the statistics of now, and a later pass may update the buffers before it.
             mean, var = self.running_mean.clone(), self.running_var.clone()
             return F.batch_norm(input, mean, var, self.weight, self.bias, False, 0.0, self.eps)
-        if state.updates:
+        if asked.updates:
             return self._plain(input)
         self._check_input_dim(input)
         return F.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
@@ -82,7 +82,7 @@ class Weighted(_BatchNorm):
             if self.running_mean is not None and self.running_var is not None:
                 running = self.running_mean.detach().to(dtype), self.running_var.detach().to(dtype)
             result = composed(x, self.weight, self.bias, w.to(dtype), running, self.eps)
-        if state.updates and self.training and self.running_mean is not None:
+        if state.updates and self.running_mean is not None:
             self.move_running(result.mean, result.variance, result.counted)
         return result.y.to(input.dtype)
 
