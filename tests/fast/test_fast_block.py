@@ -11,7 +11,9 @@ from torch import nn
 from torch.func import functional_call
 
 from wrssl.fast import compiled, kernel, tensors
-from wrssl.fast.block import FusedBlock, WindowConv, constant_parameters
+from wrssl.fast.block import FusedBlock
+from wrssl.fast.conditions import constant_parameters
+from wrssl.fast.window import WindowConv
 from wrssl.hypergrad.forward import tangent
 from wrssl.norm import Source, WeightedBatchNorm2d, statistics
 

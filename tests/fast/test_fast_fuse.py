@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from wrssl.fast import accelerate
-from wrssl.fast.block import FusedBlock, WindowConv
+from wrssl.fast.block import FusedBlock
+from wrssl.fast.window import WindowConv
 from wrssl.models import build_model, split
 from wrssl.norm import convert_batchnorm
 

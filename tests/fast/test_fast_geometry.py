@@ -38,11 +38,13 @@ def loops(request):
     return request.param
 
 
-def gather(loops, geometry, x):
+def gather(loops, geometry, x, average=None):
+    """All A_y, (down, inputs, right·N), and the mean of the product."""
     image = geometry.image(x, Buffers().lease())
-    a = torch.ones(geometry.inputs + 1, geometry.positions // 4 * len(x), dtype=x.dtype)
-    mean = loops.gather(geometry, image, WEIGHT[: len(x)], a)
-    return a, mean
+    a = torch.full((*geometry.line, len(x)), torch.nan, dtype=x.dtype)
+    average = doubles(2, geometry.inputs) if average is None else average
+    mean = loops.gather(geometry, image, WEIGHT[: len(x)], a, average)
+    return geometry.windows(a), mean
 
 
 def test_the_product_is_the_convolution(geometry, loops):
@@ -50,12 +52,12 @@ def test_the_product_is_the_convolution(geometry, loops):
     weight = doubles(geometry.out_channels, geometry.channels, *geometry.kernel, seed=1)
     down, right = geometry.pooled
     planes = geometry.expand(weight) @ gather(loops, geometry, x)[0]
-    planes = planes.view(2, 2, geometry.out_channels, down, right, 3)  # dx, dy, ...
+    planes = planes.view(down, 2, 2, geometry.out_channels, right, 3)  # y, dx, dy, ...
     expected = F.conv2d(x, weight, padding=geometry.padding)
     for dx in (0, 1):
         for dy in (0, 1):
             torch.testing.assert_close(
-                planes[dx, dy].permute(3, 0, 1, 2), expected[:, :, dy::2, dx::2], atol=1e-12, rtol=0
+                planes[:, dx, dy].permute(3, 1, 0, 2), expected[:, :, dy::2, dx::2], atol=1e-12, rtol=0
             )
 
 
@@ -66,16 +68,18 @@ def test_images_of_any_strides(geometry):
     assert torch.equal(geometry.crop(geometry.image(x, lease)), x)
 
 
-def test_gather_also_gives_the_weighted_mean_of_each_row(geometry, loops):
-    a, mean = gather(loops, geometry, doubles(3, geometry.channels, geometry.height, geometry.width))
-    expected = (a[:-1].view(geometry.inputs, -1, 3) * WEIGHT).mean((1, 2))
+def test_gather_also_gives_the_weighted_mean_of_the_product(geometry, loops):
+    average = doubles(4, geometry.inputs, seed=5)
+    x = doubles(3, geometry.channels, geometry.height, geometry.width)
+    windows, mean = gather(loops, geometry, x, average)
+    expected = ((average @ windows).unflatten(2, (-1, 3)) * WEIGHT).mean((0, 2, 3))
     torch.testing.assert_close(mean, expected, atol=1e-13, rtol=1e-12)
 
 
 def test_scatter_is_the_transpose_of_gather(geometry, loops):
     """⟨gather x, a⟩ = ⟨x, scatter a⟩."""
     x = doubles(3, geometry.channels, geometry.height, geometry.width)
-    gathered = gather(loops, geometry, x)[0][:-1]
+    gathered = gather(loops, geometry, x)[0]
     a = doubles(*gathered.shape, seed=2)
     back = geometry.crop(loops.scatter(geometry, a, 3))
     assert back.shape == x.shape

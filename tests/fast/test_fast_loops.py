@@ -10,8 +10,10 @@ import torch
 
 from wrssl.fast import compiled, tensors
 
-Q, POSITIONS, N = 3, 6, 5
+Q, DOWN, RIGHT, N = 3, 2, 3, 5
+POSITIONS = DOWN * RIGHT
 M = POSITIONS * N
+EPS = 1e-5
 
 
 @pytest.fixture(params=[compiled, tensors], ids=["compiled", "tensors"])
@@ -23,63 +25,70 @@ def doubles(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def product(seed: int) -> torch.Tensor:
+    """What a kernel makes of the windows, before anything is taken away from it."""
+    return doubles(DOWN, 4 * Q, RIGHT * N, seed=seed)
+
+
 def planes(z: torch.Tensor) -> torch.Tensor:
-    """(dy, dx) first, in the order in which max-pooling looks at them."""
-    return z.view(2, 2, Q, M).transpose(0, 1).reshape(4, Q, M)
+    """(dy, dx) first, in the order in which max-pooling looks at them, then channels and positions."""
+    return z.view(DOWN, 2, 2, Q, -1).permute(2, 1, 3, 0, 4).reshape(4, Q, M)
 
 
-def test_peak(loops):
-    z, weight, top = doubles(4 * Q, M, seed=1), torch.rand(N, dtype=torch.float64), torch.empty(Q, M).double()
-    squares = loops.peak(z, weight, top)
-    assert torch.equal(top, planes(z).amax(0))
-    expected = (planes(z).square().view(4, Q, POSITIONS, N) * weight).sum((0, 2, 3))
-    torch.testing.assert_close(squares, expected, atol=1e-12, rtol=1e-12)
+def counted(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return rows * weight.repeat(POSITIONS)
 
 
-def test_rectified(loops):
-    top, slope, level = doubles(Q, M, seed=2), doubles(Q, seed=3), doubles(Q, seed=4)
-    expected = (top * slope[:, None] + level[:, None]).relu()
-    torch.testing.assert_close(loops.rectified(top, slope, level), expected, atol=1e-14, rtol=0)
+WEIGHT = torch.tensor([0.2, 1.1, 0.0, 2.0, 1.7], dtype=torch.float64)
 
 
-def test_sums(loops):
-    grad, y, top = (doubles(Q, M, seed=s) for s in (5, 6, 7))
-    g1, g2 = loops.sums(grad, y, top)
-    g = grad * (y > 0)
-    torch.testing.assert_close(g1, g.sum(1), atol=1e-13, rtol=1e-12)
-    torch.testing.assert_close(g2, (g * top).sum(1), atol=1e-13, rtol=1e-12)
+@pytest.mark.parametrize("given", [False, True])
+def test_finish(loops, given):
+    z, mean, size, beta = product(1), doubles(Q, seed=2), doubles(Q, seed=3).abs(), doubles(Q, seed=4)
+    variance = doubles(Q, seed=5).abs() if given else None
+    top = torch.empty(Q, M).double()
+    y, used, inverse = loops.finish(z, mean, WEIGHT, size, beta, EPS, variance, top)
+    centred = planes(z) - mean[:, None]
+    expected = variance if given else counted(centred.square(), WEIGHT).mean((0, 2))
+    torch.testing.assert_close(used, expected, atol=1e-13, rtol=1e-12)
+    torch.testing.assert_close(inverse, (expected + EPS).rsqrt(), atol=0, rtol=1e-12)
+    torch.testing.assert_close(top, centred.amax(0), atol=1e-14, rtol=0)
+    normalised = (size * inverse)[:, None] * centred.amax(0) + beta[:, None]
+    torch.testing.assert_close(y, normalised.relu(), atol=1e-13, rtol=1e-12)
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_placed(loops, ties):
+def test_undo(loops, ties):
     """The gradient of max-pooling goes to the first of the largest; every entry pays its share of the statistics."""
-    z, grad, y = doubles(4 * Q, M, seed=8), doubles(Q, M, seed=9), doubles(Q, M, seed=10)
+    z, mean, grad, y = product(8), doubles(Q, seed=7), doubles(Q, M, seed=9), doubles(Q, M, seed=10)
     if ties:
         z = z.round()
         assert (planes(z).sort(0).values.diff(dim=0)[2] == 0).any()
-    weight = torch.rand(N, dtype=torch.float64)
-    scale, slope, level = (doubles(Q, seed=s) for s in (11, 12, 13))
-    dz = torch.empty_like(z)
-    loops.placed(grad, y, z, weight, scale, slope, level, dz)
+    size, inverse = doubles(Q, seed=11).abs(), doubles(Q, seed=12).abs()
+    centred, dz = planes(z) - mean[:, None], torch.empty_like(z)
+    top = centred.amax(0)
+    g1, g2 = loops.undo(grad, y, z, mean, top, WEIGHT, size, inverse, dz)
+    g = grad * (y > 0)
+    torch.testing.assert_close(g1, g.sum(1), atol=1e-13, rtol=1e-12)
+    torch.testing.assert_close(g2, (g * top).sum(1) * inverse, atol=1e-13, rtol=1e-12)
     image = planes(z).view(2, 2, Q, M).permute(2, 3, 0, 1).reshape(Q * M, 1, 2, 2).clone().requires_grad_()
-    pooled = torch.nn.functional.max_pool2d(image, 2)
-    (expected,) = torch.autograd.grad(pooled, image, (grad * (y > 0) * scale[:, None]).reshape(-1, 1, 1, 1))
-    expected = expected.view(Q, M, 4).permute(2, 0, 1)
-    counted = weight.repeat(POSITIONS)
-    expected = expected - counted * (slope[:, None] * planes(z) + level[:, None])
+    scale = (size * inverse)[:, None]
+    (there,) = torch.autograd.grad(torch.nn.functional.max_pool2d(image, 2), image, (g * scale).reshape(-1, 1, 1, 1))
+    common = scale * (g1[:, None] + (g2 * inverse)[:, None] * centred) / (4 * M)
+    expected = there.view(Q, M, 4).permute(2, 0, 1) - counted(common, WEIGHT)
     torch.testing.assert_close(planes(dz), expected, atol=1e-13, rtol=1e-12)
 
 
 def test_slopes(loops):
-    z, dz, weight = doubles(4 * Q, M, seed=14), doubles(4 * Q, M, seed=15), torch.rand(N, dtype=torch.float64)
-    first, second = loops.slopes(z, dz, weight)
-    counted = planes(dz) * weight.repeat(POSITIONS)
-    torch.testing.assert_close(first, counted.sum((0, 2)), atol=1e-12, rtol=1e-12)
-    torch.testing.assert_close(second, (counted * planes(z)).sum((0, 2)), atol=1e-12, rtol=1e-12)
+    z, mean, dz = product(14), doubles(Q, seed=13), product(15)
+    first, second = loops.slopes(z, mean, dz, WEIGHT)
+    along = counted(planes(dz), WEIGHT)
+    torch.testing.assert_close(first, along.sum((0, 2)), atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(second, (along * (planes(z) - mean[:, None])).sum((0, 2)), atol=1e-12, rtol=1e-12)
 
 
 def test_followed(loops):
-    z, dz = doubles(4 * Q, M, seed=16).round(), doubles(4 * Q, M, seed=17)
+    z, dz = product(16).round(), product(17)
     shift, scale, slope, level = (doubles(Q, seed=s)[:, None] for s in (18, 19, 20, 21))
     top, y = planes(z).amax(0), doubles(Q, M, seed=22)
     got = loops.followed(z, dz, *(t.view(-1) for t in (shift, scale, slope, level)), top, y)
@@ -89,20 +98,20 @@ def test_followed(loops):
     torch.testing.assert_close(got, expected, atol=1e-13, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["peak", "rectified", "sums"])
+@pytest.mark.parametrize("name", ["finish", "undo"])
 def test_not_a_number_stays_not_a_number(loops, name):
     """A run that has gone wrong must be seen to have gone wrong."""
-    z, top, ones = doubles(4 * Q, M, seed=1), doubles(Q, M, seed=2), torch.ones(Q).double()
-    if name == "peak":
-        z[0, 3] = torch.nan
-        assert loops.peak(z, torch.ones(N).double(), top)[0].isnan()
-    elif name == "rectified":
-        top[0, 3] = torch.nan
-        assert loops.rectified(top, ones, ones)[0, 3].isnan()
+    z, top, ones = product(1), doubles(Q, M, seed=2).abs(), torch.ones(Q).double()
+    if name == "finish":
+        z[0, 0, 3] = torch.nan
+        y, variance, _ = loops.finish(z, ones, WEIGHT, ones, ones, EPS, None, top)
+        assert y[0].isnan().all()
+        assert variance[0].isnan()
     else:
-        grad = doubles(Q, M, seed=3)
+        grad, dz = doubles(Q, M, seed=3), torch.empty_like(z)
         grad[0, 3] = torch.nan
-        assert loops.sums(grad, top.abs(), top)[0][0].isnan()
+        assert loops.undo(grad, top, z, ones, top, WEIGHT, ones, ones, dz)[0][0].isnan()
+        assert planes(dz)[:, 0, 0].isnan().all()
 
 
 @pytest.mark.parametrize("how", ["switch", "missing"])

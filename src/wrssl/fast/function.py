@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from wrssl.fast.kernel import Kernel, Parameters, Statistics, Wide
+from wrssl.fast.kernel import Kernel, Parameters, Wide
+from wrssl.fast.statistics import Statistics
 
 
 class ConvNormPool(torch.autograd.Function):

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from wrssl.fast.block import FusedBlock, WindowConv
+from wrssl.fast.block import FusedBlock
+from wrssl.fast.window import WindowConv
 from wrssl.models.fit_size import FitSize
 from wrssl.norm.layers import Weighted, WeightedBatchNorm2d
 

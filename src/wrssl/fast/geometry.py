@@ -3,12 +3,12 @@
 Examples lie innermost: activations are (C, H, W, N) in memory, so that every copy and every elementwise operation runs
 over contiguous stretches of at least N numbers, however small the images are.
 
-The four outputs that are pooled together see a window of (kh+1) x (kw+1) inputs. Gathering one window per pooled
-position and example gives A, (C·(kh+1)·(kw+1), positions·N); the kernel, written four times with the shifts
-(dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, C·(kh+1)·(kw+1)); and W̃ A holds the four outputs in four
-planes. Both have one entry more per column and row, a one in A and a zero in W̃, which can hold a bias. This multiplies
-(1 + 1/kh)(1 + 1/kw) times more than needed, and gathers (kh+1)(kw+1)/4 numbers per output instead of kh·kw; for the few
-channels of small networks that is a good bargain.
+The four outputs that are pooled together see a window of (kh+1) x (kw+1) inputs. The kernel, written four times with
+the shifts (dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, (kh+1)·C·(kw+1)). Gathering the kw+1 neighbours of
+every pooled column, line by line, gives A, (H, C, kw+1, right, N); its lines 2y … 2y+kh are what row y of the pooled
+image sees, a matrix A_y of (kh+1)·C·(kw+1) rows without another copy, and W̃ A_y holds the four outputs in four planes.
+This multiplies (1 + 1/kh)(1 + 1/kw) times more than needed, but A is only (kw+1)/2 times as large as the images, and
+one A_y with its product stays in a fast cache; for the few channels of small networks that is a good bargain.
 """
 
 from __future__ import annotations
@@ -78,22 +78,32 @@ class Geometry:
         top, left = self.padding
         return image[:, top : top + self.height, left : left + self.width].permute(3, 0, 1, 2)
 
-    def windows(self, image: Tensor) -> Tensor:
-        """A view of the padded images (C, H, W, N): what each pooled position sees, (C, kh+1, kw+1, down, right, N)."""
-        (height, width), n = self.padded, image.shape[-1]
-        line = width * n
-        return image.as_strided(
-            (self.channels, *self.window, *self.pooled, n), (height * line, line, n, 2 * line, 2 * n, 1)
-        )
+    @cached_property
+    def line(self) -> tuple[int, ...]:
+        """The shape of A without its examples: height, channels, neighbours, pooled columns."""
+        return self.padded[0], self.channels, self.window[1], self.pooled[1]
+
+    def windows(self, a: Tensor) -> Tensor:
+        """A_y for all rows y of the pooled images, a view of A: (down, inputs, right·N)."""
+        right = self.pooled[1] * a.shape[-1]
+        step = self.channels * self.window[1] * right
+        return a.as_strided((self.pooled[0], self.inputs, right), (2 * step, right, 1))
+
+    def neighbours(self, image: Tensor) -> Tensor:
+        """A view of the padded images (C, H, W, N) in the shape of A."""
+        n = image.shape[-1]
+        width = self.padded[1] * n
+        strides = (width, self.padded[0] * width, n, 2 * n, 1)
+        return image.as_strided((*self.line, n), strides)
 
     def expand(self, weight: Tensor) -> Tensor:
-        """W̃ of a kernel (C_out, C, kh, kw); its last column is zero."""
-        wide = weight.new_zeros(4 * self.out_channels * (self.inputs + 1))
+        """W̃ of a kernel (C_out, C, kh, kw)."""
+        wide = weight.new_zeros(4 * self.out_channels * self.inputs)
         wide[self._places] = weight.reshape(1, -1)
         return wide.view(4 * self.out_channels, -1)
 
     def fold(self, wide: Tensor) -> Tensor:
-        """The transpose of ``expand``: the gradient of the kernel from that of W̃, whose last column does not matter."""
+        """The transpose of ``expand``: the gradient of the kernel from that of W̃."""
         shape = (self.out_channels, self.channels, *self.kernel)
         return wide.view(-1).index_select(0, self._places.view(-1)).view(4, -1).sum(0).view(shape)
 
@@ -106,7 +116,7 @@ class Geometry:
     def _places(self) -> Tensor:
         """Where each entry of the kernel stands in W̃: (4, number of entries)."""
         (kh, kw), (rows, columns) = self.kernel, self.window
-        numbers = torch.arange(4 * self.out_channels * (self.inputs + 1)).view(4, self.out_channels, -1)
-        planes = numbers[..., :-1].view(4, self.out_channels, self.channels, rows, columns)
+        numbers = torch.arange(4 * self.out_channels * self.inputs)
+        planes = numbers.view(4, self.out_channels, rows, self.channels, columns).transpose(2, 3)
         places = [plane[..., dy : dy + kh, dx : dx + kw] for plane, (dy, dx) in zip(planes, _SHIFTS, strict=True)]
         return torch.stack([place.reshape(-1) for place in places])
