@@ -27,7 +27,8 @@ from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
 from wrssl.training.passes import PolicyNet
 
-REFRESH = 20  # updates between two measurements of λmax of the whole network
+# Updates before which λmax of the whole network is measured: it moves in the beginning, and slowly later.
+EARLY, REFRESH = (0, 5, 10, 20), 50
 
 
 @dataclass(frozen=True)
@@ -173,14 +174,14 @@ class HypergradientEstimator:
         return estimate
 
     def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:
-        """1/λmax for the whole network, measured anew every ``REFRESH`` updates.
+        """1/λmax for the whole network, measured anew every ``REFRESH`` updates and more often in the beginning.
 
         There a product costs as much as a training step, and the series tolerates a λmax that doubles; for the head it
         costs next to nothing, and is measured where it is used.
         """
         if options.scope == "head" or options.alpha is not None or options.damping > 0:
             return options.alpha
-        if self.eigenvalue is None or self.updates % REFRESH == 0:
+        if self.eigenvalue is None or self.updates in EARLY or self.updates % REFRESH == 0:
             products = 10 if self.eigenvector is None else 2
             self.eigenvalue, self.eigenvector = largest_eigenvalue(
                 problem.curvature(problem.start()), problem.start(), start=self.eigenvector, iterations=products
