@@ -60,8 +60,8 @@ class Net(Protocol):
     def module(self) -> nn.Module:
         """The whole model, head included."""
 
-    def features(self, x: Tensor, kind: Pass) -> Tensor:
-        """The input of the last layer, shape ``(B, d)``."""
+    def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
+        """The input of the last layer, shape ``(B, d)``; ``mixed`` where the rows are mixtures of the batch."""
 
     def logits(self, x: Tensor, kind: Pass) -> Tensor:
         """``head(features(x, kind))``."""
@@ -71,6 +71,16 @@ class Net(Protocol):
 
     def updates(self, kind: Pass) -> bool:
         """Whether a pass of this kind moves the running batch statistics."""
+
+
+class Augmentation(Protocol):
+    """Random changes that leave the class of an example alone: a property of the data, the same for every method."""
+
+    def weak(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """``x`` (B, …) as it might have been recorded as well."""
+
+    def strong(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """``x`` (B, …) distorted as far as a person would still recognise it."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +93,44 @@ class Context:
     attack: torch.Generator
     noise: float = 0.0  # standard deviation of the input noise that the scenario prescribes
     epsilon: float = 3.0  # length of an adversarial step that the scenario prescribes
+    augmentation: Augmentation | None = None  # what the scenario prescribes; None leaves examples as they are
+    labeled: tuple[Tensor, Tensor] | None = None  # the labelled batch, for a method with ``mixes_labeled``
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Rows that were mixed from pairs: row i is share_i · first_i + (1 − share_i) · second_i.
+
+    Weights follow the rows, so that nobody enters through a partner: w_row = share · w_first + (1 − share) · w_second.
+
+    Attributes:
+        first: places in the unlabelled batch, −1 for a labelled example, whose weight is 1; shape ``(R,)``.
+        second: likewise.
+        share: of the first, shape ``(R,)``.
+    """
+
+    first: Tensor
+    second: Tensor
+    share: Tensor
+
+    def weights(self, w: Tensor) -> Tensor:
+        """The weights of the rows, ``(R,)``, from those of the batch."""
+        known, share = torch.cat([w, w.new_ones(1)]), self.share.to(w)
+        return share * known[self.first] + (1 - share) * known[self.second]
+
+    def gradient(self, rows: Tensor, size: int) -> Tensor:
+        """The transpose of ``weights``: derivatives by the weights of a batch of ``size`` from those of the rows."""
+        share, total = self.share.to(rows), rows.new_zeros(size + 1)
+        places = [torch.where(place < 0, size, place) for place in (self.first, self.second)]
+        return total.index_add(0, places[0], share * rows).index_add(0, places[1], (1 - share) * rows)[:size]
+
+    def of_members(self, rows: Tensor, size: int) -> Tensor:
+        """For each member of the batch the mean over the rows in which it comes first; ``rows`` is ``(R, …)``."""
+        known = self.first >= 0
+        place, values = self.first[known], rows[known]
+        total = rows.new_zeros(size, *rows.shape[1:]).index_add(0, place, values)
+        count = torch.bincount(place, minlength=size).clamp_min(1).to(rows)
+        return total / count.view(-1, *[1] * (rows.dim() - 1))
 
 
 @dataclass(frozen=True)
@@ -92,14 +140,16 @@ class Views:
     Attributes:
         inputs: what went into the gradient-carrying pass; the whole-network hypergradient repeats it.
         kind: the kind of that pass.
-        features: its features, attached to the graph, shape ``(B, d)``.
+        features: its features, attached to the graph, shape ``(B, d)``, or ``(R, d)`` for R mixed rows.
         targets: what ``Method.loss`` compares with, detached.
+        mixed: where the rows come from, if they are not the batch itself.
     """
 
     inputs: Tensor
     kind: Pass
     features: Tensor
     targets: Tensor
+    mixed: Mixed | None = None
 
 
 class Method(ABC):
@@ -109,6 +159,9 @@ class Method(ABC):
         summary: one line for ``wrssl methods``.
         curvature: the closed form of the loss in logit space (``hypergrad.zspace``): ``"ce"``, ``"mse"``,
             ``"kl"``, ``"entropy"``, or None to have it derived automatically from ``loss``.
+        uses_unlabeled: False for a method that ignores the pool.
+        mixes_labeled: True where ``views`` brings the labelled batch (``Context.labeled``) and its loss along; then
+            there is no other labelled term.
         coef: λ, the weight of the unlabelled term.
         lr: the learning rate of the paper's table.
     """
@@ -116,6 +169,7 @@ class Method(ABC):
     summary: ClassVar[str]
     curvature: str | None = None
     uses_unlabeled: ClassVar[bool] = True
+    mixes_labeled: ClassVar[bool] = False
     coef: float = 1.0
     lr: float = 3e-3
 
@@ -149,13 +203,17 @@ class Signal:
         step: the step, counted from 0.
         losses: r_j, shape ``(B,)``.
         probabilities: the softmax of the gradient-carrying pass, shape ``(B, C)``.
-        hypergradient: dL_V/dw_j, shape ``(B,)``; None in steps where the weighting did not ask for it.
+        hypergradient: dL_V/df_j for the factors f that multiply the losses, shape ``(B,)``; None in steps where the
+            weighting did not ask for it.
+        reference: where the weighting asks for it (``wants_reference``), which labelled examples outside of training
+            were looked at in this step, and their softmax; without a validation set those of the labelled batch.
     """
 
     step: int
     losses: Tensor
     probabilities: Tensor
     hypergradient: Tensor | None
+    reference: tuple[Tensor, Tensor] | None = None
 
 
 class Rows(Protocol):
@@ -177,6 +235,7 @@ class Pool:
         num_classes: C.
         embed: ``embed(kind)`` gives M rows for ``"raw"``, ``"pca"`` or ``"features"``.
         seed: for the weighting's own randomness.
+        reference: number of examples that ``Signal.reference`` can name.
         truth: is_ood, handed to a weighting that declares ``wants_truth`` (the oracle) and to nobody else.
     """
 
@@ -185,6 +244,7 @@ class Pool:
     embed: Callable[[str], Rows]
     seed: int
     truth: Tensor | None = None
+    reference: int = 0
 
 
 class Weighting(ABC):
@@ -193,11 +253,13 @@ class Weighting(ABC):
     Attributes:
         summary: one line for ``wrssl methods``.
         wants_truth: True for the oracle only.
+        wants_reference: True where ``Signal.reference`` is needed, which costs a validation pass per step.
         uniform: True where every weight is 1 always; weighted batch norm then is plain batch norm.
     """
 
     summary: ClassVar[str]
     wants_truth: ClassVar[bool] = False
+    wants_reference: ClassVar[bool] = False
     uniform: ClassVar[bool] = False
 
     def setup(self, pool: Pool) -> None:  # noqa: B027  (optional hook)
@@ -212,7 +274,18 @@ class Weighting(ABC):
 
     @abstractmethod
     def weights(self, index: Tensor) -> Tensor:
-        """The current weights of these members, shape ``(B,)``, detached."""
+        """The current weights of these members in [0, 1], shape ``(B,)``, detached."""
+
+    def factors(self, index: Tensor) -> Tensor:
+        """What multiplies the losses of the current batch: the weights, unless the weighting normalises them."""
+        return self.weights(index)
+
+    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:  # noqa: B027  (optional hook)
+        """Called when the losses of the batch are known, before the hypergradient; both are detached."""
+
+    def judged(self, losses: Tensor, probabilities: Tensor) -> Tensor | None:
+        """The weights of members with these losses and predictions, where they follow from them; else None."""
+        return None
 
     def update(self, index: Tensor, signal: Signal) -> None:  # noqa: B027  (optional hook)
         """Learn from one step."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from wrssl.api import DataError, OptionError
+from wrssl.data.augment import augmentation_for, default_kind, value_range
 from wrssl.data.checks import check_finite, check_overlap, check_shapes, check_truth, constant_features
 from wrssl.data.convert import read_dataset, to_rows
 from wrssl.data.labels import apply_classes, fit_classes
@@ -36,6 +37,9 @@ class Scenario:
         is_ood: one 0/1 per pool member, where the truth is known.
         name: shown in reports.
         noise: σ of the input noise that Π-Model and Mean Teacher add.
+        augment: which random changes leave the class of an example alone, one of ``AUGMENTATIONS``; default ``"table"``
+            for tables, ``"shapes"`` for images with one channel (moved, turned, sheared; never mirrored) and
+            ``"signs"`` for others (colours too). ``"photos"`` may be mirrored as well; ``"none"`` changes nothing.
         vat_epsilon: radius of the adversarial step; default 0.5 for tables and 3·√(C·H·W / 784) for images, as
             the references' 3 on MNIST and 6 on CIFAR have the same ratio to the root of the number of pixels.
         overlap: ``"error"`` or ``"allow"``: what equal rows in two parts mean. Labelled rows inside the pool are
@@ -67,6 +71,7 @@ class Scenario:
         *,
         name: str = "own data",
         noise: float | None = None,
+        augment: str | None = None,
         vat_epsilon: float | None = None,
         overlap: str = "error",
         ids: Sequence[Any] | None = None,
@@ -97,6 +102,8 @@ class Scenario:
         self.num_classes = len(self.classes)
         self.input_shape: tuple[int, ...] = tuple(x.shape[1:])
         self.noise = _positive("noise", _NOISE if noise is None else noise, zero=True)
+        self.augment = default_kind(self.input_shape) if augment is None else augment
+        self.augmentation = augmentation_for(self.augment, self.input_shape, value_range(x))
         pixels = math.prod(self.input_shape)
         radius = 0.5 if len(self.input_shape) == 1 else 3.0 * math.sqrt(pixels / 784)
         self.vat_epsilon = _positive("vat_epsilon", radius if vat_epsilon is None else vat_epsilon)

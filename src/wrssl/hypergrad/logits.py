@@ -10,6 +10,7 @@ differentiated only once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -40,7 +41,7 @@ class LogitProblem(FlatProblem):
 
     Args:
         params: name to tensor, for example ``dict(model.named_parameters())``.
-        labeled: the labelled rows.
+        labeled: the labelled rows; None where the unlabelled term is all of L_T.
         unlabeled: the unlabelled rows.
         validation: the validation rows.
         w: weights, ``(B_u,)``.
@@ -53,7 +54,7 @@ class LogitProblem(FlatProblem):
     def __init__(
         self,
         params: Mapping[str, Tensor],
-        labeled: LogitRows,
+        labeled: LogitRows | None,
         unlabeled: LogitRows,
         validation: LogitRows,
         w: Tensor,
@@ -69,8 +70,9 @@ class LogitProblem(FlatProblem):
 
     def train_loss(self, theta: Tensor) -> Tensor:
         """``mean CE + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²``."""
-        labeled = _cross_entropy(self._logits(self.labeled, theta), self.labeled.targets)
-        loss = labeled + self.coef * (self.w * self._losses(theta)).mean()
+        loss = self.coef * (self.w * self._losses(theta)).mean()
+        if self.labeled is not None:
+            loss = _cross_entropy(self._logits(self.labeled, theta), self.labeled.targets) + loss
         return loss + 0.5 * self.ridge * theta.square().sum() if self.ridge else loss
 
     def train_gradient(self, theta: Tensor) -> Tensor:
@@ -82,16 +84,20 @@ class LogitProblem(FlatProblem):
         """``u ↦ Σ_i c_i J_iᵀ H_z(z_i) J_i u + (μ + δ) u``; the graph of the logits is kept for all products."""
         with torch.enable_grad():
             leaf = theta.detach().requires_grad_()
-            z_l, z_u = self._logits(self.labeled, leaf), self._logits(self.unlabeled, leaf)
+            z_u = self._logits(self.unlabeled, leaf)
+            z_l = None if self.labeled is None else self._logits(self.labeled, leaf)
         self._check(z_u[:, 0])
-        labeled = LOSSES["ce"].hessian(z_l.detach(), _rows(self.labeled.targets, z_l))
         unlabeled = self.zloss.gauss_newton(z_u.detach(), self.unlabeled.targets)
         c_u = (self.w * (self.coef / max(1, len(self.w)))).unsqueeze(1)
+        terms = [(self.unlabeled, z_u, lambda dz: c_u * unlabeled(dz))]
+        if self.labeled is not None and z_l is not None:
+            labeled = LOSSES["ce"].hessian(z_l.detach(), _rows(self.labeled.targets, z_l))
+            number = max(1, len(z_l))
+            terms.insert(0, (self.labeled, z_l, lambda dz: labeled(dz) / number))
 
         def product(u: Tensor) -> Tensor:
-            s_l = labeled(tangent(lambda t: self._logits(self.labeled, t), theta, u)) / max(1, len(z_l))
-            s_u = c_u * unlabeled(tangent(lambda t: self._logits(self.unlabeled, t), theta, u))
-            (back,) = torch.autograd.grad((z_l, z_u), leaf, (s_l, s_u), retain_graph=True)
+            s = [curve(tangent(partial(self._logits, rows), theta, u)) for rows, _, curve in terms]
+            (back,) = torch.autograd.grad([z for _, z, _ in terms], leaf, s, retain_graph=True)
             return back + (self.ridge + self.damping) * u
 
         return product

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wrssl.api import OptionError
 from wrssl.hypergrad.solvers import named_solver
 
 SCOPES = ("head", "network")
+OUTER = ("validation", "labeled")
 
 
 @dataclass(frozen=True)
@@ -19,21 +20,24 @@ class HypergradientOptions:
         solver: ``"neumann"``, ``"cg"`` or ``"exact"``.
         P: terms of the Neumann series beyond the identity, or iterations of CG.
         J: look-ahead steps on a copy of the parameters.
-        alpha: step of the look-ahead and of the Neumann series; None takes 1/λmax of the curvature.
+        alpha: step of the look-ahead and of the Neumann series; None takes 1/λmax of the curvature, ``"lr"`` the
+            learning rate of the training step.
         curvature: ``"gauss-newton"`` (positive semi-definite) or ``"exact"``, which costs several times
             more for the whole network.
         damping: δ in (H + δI)q = v, as a fraction of λmax.
         mixed_at: ``"end"`` takes the mixed term at θ^J, ``"start"`` at θ^0 (the one-step gradient of Lemma 1).
+        outer: which examples L_V is about: ``"validation"``, or the ``"labeled"`` batch itself.
     """
 
     scope: str = "head"
     solver: str = "neumann"
     P: int = 5
     J: int = 3
-    alpha: float | None = None
+    alpha: float | str | None = None
     curvature: str = "gauss-newton"
     damping: float = 0.0
     mixed_at: str = "end"
+    outer: str = "validation"
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
@@ -43,5 +47,13 @@ class HypergradientOptions:
             raise OptionError(f"curvature must be gauss-newton or exact, not {self.curvature!r}.")
         if self.mixed_at not in ("end", "start"):
             raise OptionError(f"mixed_at must be end or start, not {self.mixed_at!r}.")
+        if self.outer not in OUTER:
+            raise OptionError(f"outer must be one of {', '.join(OUTER)}, not {self.outer!r}.")
+        if isinstance(self.alpha, str) and self.alpha != "lr":
+            raise OptionError(f"alpha must be a number or 'lr', not {self.alpha!r}.")
         if self.P < 0 or self.J < 0:
             raise OptionError(f"J and P count steps and terms and cannot be negative (J={self.J}, P={self.P}).")
+
+    def with_rate(self, lr: float) -> HypergradientOptions:
+        """The same options with ``alpha`` a number where it stands for the learning rate."""
+        return replace(self, alpha=lr) if self.alpha == "lr" else self

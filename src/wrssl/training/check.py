@@ -14,7 +14,8 @@ from wrssl.hypergrad.comparison import CheckResult
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.methods import METHODS
 from wrssl.training.data import Batches, TrainingData
-from wrssl.training.hypergradient import LabeledBatch, head_problem, network_problem
+from wrssl.training.batch import LabeledBatch
+from wrssl.training.hypergradient import head_problem, network_problem
 from wrssl.training.network import build_network
 from wrssl.training.randomness import stream
 
@@ -76,16 +77,20 @@ def check_hypergradient(
     batch = Batches(TrainingData.of(scenario, seed, "halves"), batch_size, seed, device)(0, True)
     if batch.validation is None:
         raise OptionError("check_hypergradient needs at least two validation examples.")
-    context = Context(0, 1, stream(seed, "augment"), stream(seed, "attack"), scenario.noise, scenario.vat_epsilon)
+    streams = stream(seed, "augment"), stream(seed, "attack")
+    x_l, (x_v, y_v) = batch.x_l.double(), (batch.validation[0].double(), batch.validation[1])
+    known = x_l, batch.y_l
+    context = Context(0, 1, *streams, scenario.noise, scenario.vat_epsilon, scenario.augmentation, known)
     weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=stream(seed, "check"), dtype=torch.float64)
     net.weights = weights
     views = base.views(net, batch.x_u.double(), context)
-    x_l, (x_v, y_v) = batch.x_l.double(), (batch.validation[0].double(), batch.validation[1])
+    rows = weights if views.mixed is None else views.mixed.weights(weights)
     with torch.no_grad():
         labeled = LabeledBatch(x_l, net.features(x_l, Pass.LOOKAHEAD), batch.y_l)
+        labeled = labeled.rows(slice(0)) if base.mixes_labeled else labeled
         validation = LabeledBatch(x_v, net.features(x_v, Pass.VALIDATION), y_v)
     if scope == "head":
-        problem = head_problem(net, base, labeled, views, weights, validation, choices)
+        problem = head_problem(net, base, labeled, views, rows, validation, choices)
         problem.ridge = ridge
         return check_head(problem, solver, at=at, **options)
-    return check_one_step(network_problem(net, base, labeled, views, weights, validation, choices), eta)
+    return check_one_step(network_problem(net, base, labeled, views, rows, validation, choices), eta)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from wrssl.api import Augmentation
 from wrssl.data import Scenario, prepare
+from wrssl.training.batch import Batch
 from wrssl.training.order import Order
-from wrssl.training.randomness import stream_seed
+from wrssl.training.randomness import stream, stream_seed
 from wrssl.training.roles import Roles, assign_roles, fold_of
-from wrssl.training.step import Batch
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class TrainingData:
     num_classes: int
     noise: float
     epsilon: float
+    augmentation: Augmentation | None = None
 
     @classmethod
     def of(cls, scenario: Scenario, seed: int, budget: str) -> TrainingData:
@@ -36,6 +38,7 @@ class TrainingData:
             scenario.num_classes,
             scenario.noise,
             scenario.vat_epsilon,
+            scenario.augmentation,
         )
 
 
@@ -54,26 +57,40 @@ class Batches:
         self.meta = None if meta is None else Order(len(meta[1]), batch_size, stream_seed(seed, "meta order"))
         self.folds = fold_of(data.labeled[1], seed)
 
-    def __call__(self, step: int, updates_weights: bool) -> Batch:
-        """The batch of this step, with a validation part where the weights will be updated."""
+    def __call__(self, step: int, updates_weights: bool, wants_reference: bool = False) -> Batch:
+        """The batch of this step.
+
+        Args:
+            step: its number.
+            updates_weights: with a validation part, or a fold of the labelled batch that is held out in its place.
+            wants_reference: with a validation part where there is one, and with the numbers of its examples.
+        """
         x, y = self.data.labeled
         rows, index = self.labeled(step), self.unlabeled(step)
-        validation, held_out = None, None
-        if updates_weights and self.meta is not None:
+        validation, held_out, reference = None, None, rows
+        if self.meta is not None and (updates_weights or wants_reference):
             assert self.data.roles.meta is not None
             x_v, y_v = self.data.roles.meta
-            chosen = self.meta(step)
-            validation = (self._input(x_v, chosen), y_v[chosen].to(self.device))
+            reference = self.meta(step)
+            validation = (self._input(x_v, reference), y_v[reference].to(self.device))
         elif updates_weights:
             held_out = self._held_out(rows, step).to(self.device)
         return Batch(
-            self._input(x, rows),
+            self._labeled_input(x, rows, step),
             y[rows].to(self.device),
             self._input(self.data.unlabeled, index),
             index,
             validation,
             held_out,
+            reference,
         )
+
+    def _labeled_input(self, x: Tensor, rows: Tensor, step: int) -> Tensor:
+        """Labelled examples as the scenario's augmentation makes them, the same for every method."""
+        inputs, augmentation = self._input(x, rows), self.data.augmentation
+        if augmentation is None:
+            return inputs
+        return augmentation.weak(inputs, stream(self.seed, "labelled looks", step))
 
     def _input(self, x: Tensor, rows: Tensor) -> Tensor:
         return prepare(x[rows]).to(self.device)

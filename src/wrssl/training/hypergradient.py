@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,23 +25,11 @@ from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.hypergrad.power import largest_eigenvalue, safe_step
 from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
+from wrssl.training.batch import LabeledBatch
 from wrssl.training.passes import PolicyNet
 
 # Updates before which λmax of the whole network is measured: it moves in the beginning, and slowly later.
 EARLY, REFRESH = (0, 5, 10, 20), 50
-
-
-@dataclass(frozen=True)
-class LabeledBatch:
-    """A batch with labels: its inputs, features and classes."""
-
-    x: Tensor
-    features: Tensor
-    y: Tensor
-
-    def rows(self, mask: Tensor) -> LabeledBatch:
-        """The part of the batch where ``mask`` is True."""
-        return LabeledBatch(self.x[mask], self.features[mask], self.y[mask])
 
 
 def logit_loss_of(method: Method) -> LogitLoss:
@@ -97,13 +85,13 @@ def network_problem(
             return net.call(parameters, x, plain=exact)
 
     on_labeled = partial(rows, labeled.x, Pass.LOOKAHEAD, None)
-    on_pool = partial(rows, views.inputs, views.kind, net.weights)
+    on_pool = partial(rows, views.inputs, views.kind, net.weights_of(views.mixed))
     on_validation = partial(rows, validation.x, Pass.VALIDATION, None)
     parameters = {name: p.detach() for name, p in net.module.named_parameters() if p.requires_grad}
     if not exact:
         return LogitProblem(
             parameters,
-            LogitRows(on_labeled, labeled.y),
+            LogitRows(on_labeled, labeled.y) if len(labeled.y) else None,
             LogitRows(on_pool, views.targets),
             LogitRows(on_validation, validation.y),
             w,
@@ -112,7 +100,7 @@ def network_problem(
         )
     return NetworkProblem(
         parameters,
-        lambda p: F.cross_entropy(on_labeled(p), labeled.y),
+        lambda p: F.cross_entropy(on_labeled(p), labeled.y) if len(labeled.y) else torch.zeros(()),
         lambda p: method.loss(on_pool(p), views.targets),
         lambda p: F.cross_entropy(on_validation(p), validation.y),
         w,
@@ -144,7 +132,7 @@ class HypergradientEstimator:
         Args:
             labeled: the rows behind L_T.
             views: the unlabelled rows of L_T.
-            w: their weights.
+            w: their factors in L_T.
             validation: the rows behind L_V.
             options: how to estimate.
             gradient: ∇L_T at the current parameters, if the step knows a cheaper way to it than two passes.
@@ -179,6 +167,7 @@ class HypergradientEstimator:
         There a product costs as much as a training step, and the series tolerates a λmax that doubles; for the head it
         costs next to nothing, and is measured where it is used.
         """
+        assert not isinstance(options.alpha, str), "with_rate comes first"
         if options.scope == "head" or options.alpha is not None or options.damping > 0:
             return options.alpha
         if self.eigenvalue is None or self.updates in EARLY or self.updates % REFRESH == 0:

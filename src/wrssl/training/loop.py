@@ -16,6 +16,7 @@ from wrssl.api import Context, DivergenceError, Method, Pass, Weighting
 from wrssl.evaluate.infer import accuracy_and_loss, logits_of
 from wrssl.training.callbacks import Callback
 from wrssl.training.data import Batches, TrainingData
+from wrssl.training.gate import Gate
 from wrssl.training.passes import PolicyNet
 from wrssl.training.randomness import is_stochastic, private_global, stream, stream_seed
 from wrssl.training.step import Outcome, TrainingStep
@@ -69,6 +70,7 @@ class Trainer:
         plan: the numbers.
         device: where the network lives.
         callbacks: watchers.
+        gate: what the unlabelled term has to pass, or None.
     """
 
     def __init__(
@@ -80,12 +82,13 @@ class Trainer:
         plan: Plan,
         device: torch.device,
         callbacks: Sequence[Callback] = (),
+        gate: Gate | None = None,
     ) -> None:
         self.data, self.net, self.method, self.weighting = data, net, method, weighting
         self.plan, self.device, self.callbacks = plan, device, list(callbacks)
         parameters = [p for p in net.module.parameters() if p.requires_grad]
         self.optimizer = torch.optim.Adam(parameters, lr=plan.lr, fused=True)
-        self.perform = TrainingStep(net, method, weighting, self.optimizer)
+        self.perform = TrainingStep(net, method, weighting, self.optimizer, gate)
         self.batches = Batches(data, plan.batch_size, plan.seed, device)
         self.best, self.history = Best(), list[dict[str, Any]]()
         self.done = 0  # steps performed; above 0 in a resumed run
@@ -124,7 +127,8 @@ class Trainer:
             group["lr"] = plan.lr * (LR_DROP if step >= plan.steps / 2 else 1.0)
         if self.method.uses_unlabeled:
             self.weighting.begin_step(step)
-        updates = self.method.uses_unlabeled and self.weighting.estimator(step) is not None
+        options = self.weighting.estimator(step) if self.method.uses_unlabeled else None
+        updates = options is not None and options.outer == "validation"
         context = Context(
             step,
             plan.steps,
@@ -132,10 +136,11 @@ class Trainer:
             stream(seed, "attack", step),
             self.data.noise,
             self.data.epsilon,
+            self.data.augmentation,
         )
         self.net.parts.train()
         with private_global(stream_seed(seed, "dropout", step), self._stochastic):
-            return self.perform(self.batches(step, updates), context)
+            return self.perform(self.batches(step, updates, self.weighting.wants_reference), context)
 
     def _evaluate(self, outcomes: list[Outcome]) -> None:
         """Look at the select set, keep the best checkpoint, write a row of history."""
@@ -146,6 +151,7 @@ class Trainer:
             raise DivergenceError(
                 f"The loss is not finite any more after step {self.done}; lower lr, or check the scale of the data."
             )
+        row["gate_open"] = _mean([o.open for o in outcomes])
         row["val_accuracy"] = row["val_loss"] = None
         if self.data.roles.select is not None:
             x, y = self.data.roles.select

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from wrssl.api import Pass
+from wrssl.api import Mixed, Pass
 from wrssl.fast import accelerate
 from wrssl.models.split import Split
 from wrssl.norm import policy_table, statistics, weighted_layers
@@ -43,13 +43,17 @@ class PolicyNet:
         """The whole model."""
         return self.parts.model
 
-    def features(self, x: Tensor, kind: Pass) -> Tensor:
+    def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
         """The input of the last layer, shape (B, d)."""
         self.images[kind] += len(x)
         source, updates = self.table[kind]
-        with statistics(self.layers, source, updates, self.weights):
+        with statistics(self.layers, source, updates, self.weights_of(mixed)):
             features: Tensor = self.backbone(x)
         return features
+
+    def weights_of(self, mixed: Mixed | None) -> Tensor | None:
+        """The weights of the rows of a pass over the pool; None where all count alike."""
+        return self.weights if mixed is None or self.weights is None else mixed.weights(self.weights)
 
     def logits(self, x: Tensor, kind: Pass) -> Tensor:
         """``head(features(x, kind))``."""

@@ -2,16 +2,16 @@
 
 labelled x_l, y_l ──► backbone ──► h_l
 unlabelled x_u ────► method.views ─► h_u, targets            every backbone pass happens once
-validation x_v ────► backbone (no gradient, every L steps) ─► h_v
+validation x_v ────► backbone (no gradient, where the weighting asks) ─► h_v
 
-every L steps:  g = hypergradient(head; h_l, y_l; h_u, targets, w; h_v, y_v);  weighting.update(index, g)
+where the weighting asks:  g = hypergradient(head; h_l, y_l; h_u, targets, f; h_v, y_v);  weighting.update(index, g)
 
-loss = CE(head(h_l), y_l) + λ · mean_j(w_j r_j),   r = method.loss(head(h_u), targets)
+loss = CE(head(h_l), y_l) + λ · mean_j(f_j r_j),   r = method.loss(head(h_u), targets),   f = weighting.factors(index)
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -20,25 +20,12 @@ from torch import Tensor
 
 from wrssl.api import Context, Method, Pass, Signal, Views, Weighting
 from wrssl.hypergrad import Estimate
-from wrssl.training.hypergradient import HypergradientEstimator, LabeledBatch
+from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.training.batch import Batch, LabeledBatch
+from wrssl.training.gate import Gate
+from wrssl.training.hypergradient import HypergradientEstimator
 from wrssl.training.passes import PolicyNet
 from wrssl.weighting.weighted_mean import weighted_mean
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The data of one step, ready for the network.
-
-    ``held_out`` marks the labelled rows that cross-fitting takes out of the labelled loss in a weight update; where it
-    is given, there is no validation batch, and those rows serve as one.
-    """
-
-    x_l: Tensor
-    y_l: Tensor
-    x_u: Tensor
-    index: Tensor
-    validation: tuple[Tensor, Tensor] | None = None
-    held_out: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -50,13 +37,21 @@ class Outcome:
     unlabeled: Tensor
     mean_weight: Tensor
     estimate: Estimate | None = None
+    open: Tensor | None = None  # 1 where the gate let the unlabelled term pass, 0 where not; None without a gate
 
 
 class TrainingStep:
     """Performs steps; owns nothing but references."""
 
-    def __init__(self, net: PolicyNet, method: Method, weighting: Weighting, optimizer: torch.optim.Optimizer) -> None:
-        self.net, self.method, self.weighting, self.optimizer = net, method, weighting, optimizer
+    def __init__(
+        self,
+        net: PolicyNet,
+        method: Method,
+        weighting: Weighting,
+        optimizer: torch.optim.Optimizer,
+        gate: Gate | None = None,
+    ) -> None:
+        self.net, self.method, self.weighting, self.optimizer, self.gate = net, method, weighting, optimizer, gate
         self.hypergradient = HypergradientEstimator(net, method)
         self._trained = [p for group in optimizer.param_groups for p in group["params"]]
 
@@ -66,68 +61,102 @@ class TrainingStep:
         The labelled part goes back through its graph at once, before the pool has its turn: the sum of the gradients is
         the same, and one graph at a time needs half the memory, which then stays in the caches.
         """
-        net, method = self.net, self.method
+        net, method, index = self.net, self.method, batch.index
         self.optimizer.zero_grad(set_to_none=True)
-        h_l = net.features(batch.x_l, Pass.LABELED)
-        labeled = self._labeled_loss(batch, h_l)
-        labeled.backward()
-        labeled, h_l = labeled.detach(), h_l.detach()
+        labeled, learned, held_out = self._labeled(batch)
         if not method.uses_unlabeled:
             self._descend(context.step)
             zero = labeled.new_zeros(())
             return Outcome(labeled, labeled, zero, zero)
 
-        w = self.weighting.weights(batch.index).to(h_l)
-        net.weights = None if self.weighting.uniform else w
-        views = method.views(net, batch.x_u, context)
+        net.weights = None if self.weighting.uniform else self.weighting.weights(index).to(learned.features)
+        views = method.views(net, batch.x_u, replace(context, labeled=(learned.x, learned.y)))
         logits = net.head(views.features)
         r = method.loss(logits, views.targets)
 
-        estimate = self._update_weights(batch, h_l, views, w, logits, r, context.step)
-        if estimate is not None or not self.weighting.uniform:
-            w = self.weighting.weights(batch.index).to(r)
-        unlabeled = weighted_mean(r, w)
-        (method.coef * unlabeled).backward()
-        unlabeled = unlabeled.detach()
+        estimate = self._update_weights(batch, learned, held_out, views, logits, r, context.step)
+        unlabeled = weighted_mean(r, self._factors(index, views, r))
+        term = method.coef * unlabeled
+        passing = None if self.gate is None else self.gate(net.head, learned, term)
+        (term if passing is None else passing * term).backward()
         self._descend(context.step)
-        return Outcome(labeled + method.coef * unlabeled, labeled, unlabeled, w.mean(), estimate)
+        whole = labeled + term.detach()
+        return Outcome(whole, labeled, unlabeled.detach(), self.weighting.weights(index).mean(), estimate, passing)
+
+    def _labeled(self, batch: Batch) -> tuple[Tensor, LabeledBatch, LabeledBatch | None]:
+        """The labelled loss, gone back through its graph; the rows that train; those that cross-fitting holds out.
+
+        A method that mixes labelled rows into its own loss gets no other; the pass then moves batch statistics only.
+        """
+        with torch.set_grad_enabled(not self.method.mixes_labeled):
+            whole = LabeledBatch(batch.x_l, self.net.features(batch.x_l, Pass.LABELED), batch.y_l)
+        learned = whole if batch.held_out is None else whole.rows(~batch.held_out)
+        loss = whole.features.new_zeros(())
+        if not self.method.mixes_labeled:
+            loss = F.cross_entropy(self.net.head(learned.features), learned.y)
+            loss.backward()
+        held_out = None if batch.held_out is None else whole.rows(batch.held_out).detach()
+        return loss.detach(), learned.detach(), held_out
+
+    def _factors(self, index: Tensor, views: Views, like: Tensor) -> Tensor:
+        """What multiplies the loss of each row."""
+        factors = self.weighting.factors(index).to(like)
+        return factors if views.mixed is None else views.mixed.weights(factors)
 
     def _update_weights(
-        self, batch: Batch, h_l: Tensor, views: Views, w: Tensor, logits: Tensor, r: Tensor, step: int
+        self,
+        batch: Batch,
+        learned: LabeledBatch,
+        held_out: LabeledBatch | None,
+        views: Views,
+        logits: Tensor,
+        r: Tensor,
+        step: int,
     ) -> Estimate | None:
-        options = self.weighting.estimator(step)
-        estimate = None
+        """Tell the weighting what the batch looks like and, where it asks, how the validation loss depends on it."""
+        index, mixed = batch.index, views.mixed
+        losses, p = r.detach(), logits.detach().softmax(1)
+        if mixed is not None:
+            losses, p = mixed.of_members(losses, len(index)), mixed.of_members(p, len(index))
+        self.weighting.observe(index, losses, p)
+        options: HypergradientOptions | None = self.weighting.estimator(step)
+        estimate = gradient = reference = None
         if options is not None:
-            labeled, validation = self._labeled_batches(batch, h_l, options.scope == "head")
-            gradient = partial(self._gradient, r, w) if batch.held_out is None else None
-            estimate = self.hypergradient(labeled, views, w, validation, options, gradient)
-        signal = Signal(step, r.detach(), logits.detach().softmax(1), estimate.gradient if estimate else None)
-        self.weighting.update(batch.index, signal)
+            outer = held_out if held_out is not None else self._outer(batch, learned, options)
+            factors = self._factors(index, views, r)
+            known = partial(self._gradient, r, factors) if held_out is None else None
+            trained = learned.rows(slice(0)) if self.method.mixes_labeled else learned
+            options = options.with_rate(self.optimizer.param_groups[0]["lr"])
+            estimate = self.hypergradient(trained, views, factors, outer, options, known)
+            gradient = estimate.gradient if mixed is None else mixed.gradient(estimate.gradient, len(index))
+        if self.weighting.wants_reference:
+            assert batch.reference is not None
+            known_rows = learned if batch.validation is None else self._validation(batch)
+            with torch.no_grad():
+                reference = batch.reference, self.net.head(known_rows.features).softmax(1)
+        self.weighting.update(index, Signal(step, losses, p, gradient, reference))
         return estimate
 
-    def _labeled_loss(self, batch: Batch, h_l: Tensor) -> Tensor:
-        if batch.held_out is None:
-            return F.cross_entropy(self.net.head(h_l), batch.y_l)
-        return F.cross_entropy(self.net.head(h_l[~batch.held_out]), batch.y_l[~batch.held_out])
+    def _outer(self, batch: Batch, learned: LabeledBatch, options: HypergradientOptions) -> LabeledBatch:
+        """The examples behind L_V."""
+        if options.outer == "labeled":
+            return learned
+        return self._validation(batch, options.scope == "head")
 
-    def _gradient(self, r: Tensor, w: Tensor) -> Tensor:
-        """∇L_T with these weights as one vector: the labelled part is there already, the other goes back once more."""
+    def _validation(self, batch: Batch, needs_features: bool = True) -> LabeledBatch:
+        assert batch.validation is not None
+        x, y = batch.validation
+        with torch.no_grad():
+            features = self.net.features(x, Pass.VALIDATION) if needs_features else x.new_empty(0)
+        return LabeledBatch(x, features, y)
+
+    def _gradient(self, r: Tensor, factors: Tensor) -> Tensor:
+        """∇L_T with these factors as one vector: the labelled part is there already, the other goes back once more."""
         with torch.enable_grad():
-            loss = self.method.coef * weighted_mean(r, w)
+            loss = self.method.coef * weighted_mean(r, factors)
         gradients = torch.autograd.grad(loss, self._trained, retain_graph=True, materialize_grads=True)
         parts = [g if p.grad is None else g + p.grad for p, g in zip(self._trained, gradients, strict=True)]
         return torch.cat([part.reshape(-1) for part in parts])
-
-    def _labeled_batches(self, batch: Batch, h_l: Tensor, needs_features: bool) -> tuple[LabeledBatch, LabeledBatch]:
-        """The batches behind L_T and L_V."""
-        whole = LabeledBatch(batch.x_l, h_l, batch.y_l)
-        if batch.held_out is not None:
-            return whole.rows(~batch.held_out), whole.rows(batch.held_out)
-        assert batch.validation is not None
-        x_v, y_v = batch.validation
-        with torch.no_grad():
-            h_v = self.net.features(x_v, Pass.VALIDATION) if needs_features else h_l[:0]
-        return whole, LabeledBatch(x_v, h_v, y_v)
 
     def _descend(self, step: int) -> None:
         self.optimizer.step()
