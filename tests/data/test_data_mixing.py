@@ -14,7 +14,7 @@ from wrssl.data.streams import stream
 def parts(n_id=100, *foreign: Foreign) -> Parts:
     rows = np.arange(n_id, dtype=np.float32)[:, None]
     pair = (rows[:2], np.array([0, 1]))
-    return Parts(pair, rows, np.zeros(n_id), None, pair, foreign or (ood(500),), 0.1, 1.0)
+    return Parts(pair, rows, np.zeros(n_id), None, pair, foreign or (ood(500),), 0.1, "table", 1.0)
 
 
 def ood(number: int, start: int = 1000) -> Foreign:

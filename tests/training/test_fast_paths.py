@@ -20,7 +20,7 @@ from wrssl.methods import METHODS
 from wrssl.norm.native import native_kernels
 from wrssl.training import Callback
 from wrssl.training.data import TrainingData
-from wrssl.training.fitting import _pool
+from wrssl.training.fitting import pool_of
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.network import build_network
 from wrssl.training.roles import Roles
@@ -53,10 +53,10 @@ def double_trainer(scenario, method, weights, bn, fast, weight_options):
     net = build_network(scenario, "lenet", bn, None, 0, CPU, fast)
     net.module.double()
     base.setup(net)
-    weighting.setup(_pool(scenario, weighting, net, CPU, 0))
+    data = TrainingData.of(scenario, 0, "halves")
+    weighting.setup(pool_of(scenario, data, weighting, net, CPU, 0))
     if hasattr(weighting, "table"):
         weighting.table = weighting.table.double()
-    data = TrainingData.of(scenario, 0, "halves")
     roles = Roles(*((x.double(), y) for x, y in (data.roles.meta, data.roles.select)))
     labeled = (data.labeled[0].double(), data.labeled[1])
     data = dataclasses.replace(data, labeled=labeled, unlabeled=data.unlabeled.double(), roles=roles)

@@ -15,10 +15,11 @@ from wrssl.models import build_model, split
 from wrssl.norm import convert_batchnorm
 from wrssl.norm.native import native_kernels
 from wrssl.training import hypergradient
+from wrssl.training.batch import Batch
 from wrssl.training.hypergradient import EARLY, REFRESH
 from wrssl.training.passes import PolicyNet
 from wrssl.training.randomness import stream
-from wrssl.training.step import Batch, TrainingStep
+from wrssl.training.step import TrainingStep
 from wrssl.weighting import WEIGHTINGS
 
 POOL = 30

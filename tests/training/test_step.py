@@ -14,10 +14,11 @@ from wrssl.api import Context, Pass, Pool
 from wrssl.methods import METHODS
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
-from wrssl.training.hypergradient import LabeledBatch, head_problem, network_problem
+from wrssl.training.batch import Batch, LabeledBatch
+from wrssl.training.hypergradient import head_problem, network_problem
 from wrssl.training.passes import PolicyNet
 from wrssl.training.randomness import stream
-from wrssl.training.step import Batch, TrainingStep
+from wrssl.training.step import TrainingStep
 from wrssl.weighting import WEIGHTINGS
 
 

@@ -14,7 +14,7 @@ import torch
 from wrssl.data import Scenario
 from wrssl.methods import METHODS
 from wrssl.training.data import TrainingData
-from wrssl.training.fitting import _pool
+from wrssl.training.fitting import pool_of
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.network import build_network
 from wrssl.weighting import WEIGHTINGS
@@ -62,9 +62,10 @@ def make_trainer(
     policy = bn or ("batch" if weights == "none" else "weighted")
     net = build_network(scenario, model, policy, None, SEED, device)
     base.setup(net)
-    weighting.setup(_pool(scenario, weighting, net, device, SEED))
+    data = TrainingData.of(scenario, SEED, "halves")
+    weighting.setup(pool_of(scenario, data, weighting, net, device, SEED))
     plan = Plan(ENDLESS, batch_size, base.lr, SEED, ENDLESS)
-    return Trainer(TrainingData.of(scenario, SEED, "halves"), net, base, weighting, plan, device)
+    return Trainer(data, net, base, weighting, plan, device)
 
 
 def table_trainer(pool: npt.NDArray[np.uint8], batch_size: int, **options: Any) -> Trainer:

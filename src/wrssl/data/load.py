@@ -91,6 +91,7 @@ def load_scenario(
         is_ood=is_ood,
         name=f"{name}/{kind}",
         noise=parts.noise,
+        augment=parts.augment,
         vat_epsilon=parts.vat_epsilon,
     )
     # Everything that decides what is in it; where the files are is the machine's affair.

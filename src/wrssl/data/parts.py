@@ -68,6 +68,7 @@ class Parts:
         test: inputs and labels.
         foreign: the kinds of foreign rows, in equal shares.
         noise: σ of the input noise.
+        augment: which random changes leave the class alone, one of ``data.augment.AUGMENTATIONS``.
         vat_epsilon: radius of the adversarial step.
     """
 
@@ -78,6 +79,7 @@ class Parts:
     test: LabeledArrays
     foreign: tuple[Foreign, ...]
     noise: float
+    augment: str
     vat_epsilon: float
 
     def __post_init__(self) -> None:

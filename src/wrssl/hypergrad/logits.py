@@ -89,15 +89,14 @@ class LogitProblem(FlatProblem):
         self._check(z_u[:, 0])
         unlabeled = self.zloss.gauss_newton(z_u.detach(), self.unlabeled.targets)
         c_u = (self.w * (self.coef / max(1, len(self.w)))).unsqueeze(1)
-        terms = [(self.unlabeled, z_u, lambda dz: c_u * unlabeled(dz))]
+        terms = [(self.unlabeled, z_u, c_u, unlabeled)]
         if self.labeled is not None and z_l is not None:
             labeled = LOSSES["ce"].hessian(z_l.detach(), _rows(self.labeled.targets, z_l))
-            number = max(1, len(z_l))
-            terms.insert(0, (self.labeled, z_l, lambda dz: labeled(dz) / number))
+            terms.insert(0, (self.labeled, z_l, z_l.new_tensor(1 / max(1, len(z_l))), labeled))
 
         def product(u: Tensor) -> Tensor:
-            s = [curve(tangent(partial(self._logits, rows), theta, u)) for rows, _, curve in terms]
-            (back,) = torch.autograd.grad([z for _, z, _ in terms], leaf, s, retain_graph=True)
+            s = [c * curve(tangent(partial(self._logits, rows), theta, u)) for rows, _, c, curve in terms]
+            (back,) = torch.autograd.grad([z for _, z, _, _ in terms], leaf, s, retain_graph=True)
             return back + (self.ridge + self.damping) * u
 
         return product

@@ -10,15 +10,21 @@ from wrssl.methods import pi_model  # isort: skip
 from wrssl.methods import mean_teacher  # isort: skip
 from wrssl.methods import vat  # isort: skip
 from wrssl.methods import entropy  # isort: skip
+from wrssl.methods import uda  # isort: skip
+from wrssl.methods import mixmatch  # isort: skip
+from wrssl.methods import fixmatch  # isort: skip
 
 __all__ = [
     "METHODS",
     "entropy",
+    "fixmatch",
     "list_methods",
     "mean_teacher",
+    "mixmatch",
     "pi_model",
     "pseudo_label",
     "register_method",
     "supervised",
+    "uda",
     "vat",
 ]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from wrssl.api import Context, Method, Net, Pass, State, Views
 from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.noise import noisy
+from wrssl.methods.looks import weak
 from wrssl.methods.registry import register_method
 
 
@@ -18,12 +18,13 @@ from wrssl.methods.registry import register_method
 class MeanTeacher(Method):
     """The student agrees with an exponential average of itself.
 
-        r_j = (1/C) ‖p(x_j + n'; θ) − sg p(x_j + n''; θ')‖²
+        r_j = (1/C) ‖p(x'_j; θ) − sg p(x''_j; θ')‖²,   x', x'': weak looks at x
         θ' ← a θ' + (1 − a) θ after each step t = 0, 1, …,   a = min(1 − 1/(t + 1), decay)
 
-    Parameters are averaged. The teacher's batch statistics move by its own passes; where the policy lets no pass of the
-    teacher move them (``frozen``, ``eval``), they are averaged like the parameters, since they would stay at their
-    initial values for ever. The student is what gets evaluated.
+    What a look changes, augmentation and noise of N(0, σ²), belongs to the scenario. Parameters are averaged. The
+    teacher's batch statistics move by its own passes; where the policy lets no pass of the teacher move them
+    (``frozen``, ``eval``), they are averaged like the parameters, since they would stay at their initial values for
+    ever. The student is what gets evaluated.
     """
 
     summary: ClassVar[str] = "the student agrees with its own moving average"
@@ -39,12 +40,12 @@ class MeanTeacher(Method):
         self.teacher = copy.deepcopy(net.module).requires_grad_(False).train()
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
-        """The student's pass, then the teacher's on another noise."""
+        """The student's pass, then the teacher's on another look."""
         assert self.teacher is not None, "setup comes first"
-        inputs = noisy(x, context)
+        inputs = weak(x, context)
         features = net.features(inputs, Pass.UNLABELED)
         with torch.no_grad():
-            targets = net.twin(self.teacher).logits(noisy(x, context), Pass.TEACHER).softmax(1)
+            targets = net.twin(self.teacher).logits(weak(x, context), Pass.TEACHER).softmax(1)
         return Views(inputs, Pass.UNLABELED, features, targets)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
 from wrssl.fast import constant_parameters
 from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.noise import gaussian_like
+from wrssl.methods.looks import gaussian_like
 from wrssl.methods.registry import register_method
 
 DIRECTIONS = ("oliver", "miyato")

@@ -13,8 +13,8 @@ from wrssl.hypergrad.check import check_head, check_one_step
 from wrssl.hypergrad.comparison import CheckResult
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.methods import METHODS
-from wrssl.training.data import Batches, TrainingData
 from wrssl.training.batch import LabeledBatch
+from wrssl.training.data import Batches, TrainingData
 from wrssl.training.hypergradient import head_problem, network_problem
 from wrssl.training.network import build_network
 from wrssl.training.randomness import stream

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from wrssl import __version__
-from wrssl.api import OptionError, Pool, Weighting
+from wrssl.api import Method, OptionError, Pool, Weighting
 from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
 from wrssl.evaluate.truth import is_ood
@@ -23,6 +23,7 @@ from wrssl.training.callbacks import Callback
 from wrssl.training.data import TrainingData
 from wrssl.training.embedding import PoolEmbedding
 from wrssl.training.files import write_json
+from wrssl.training.gate import make_gate
 from wrssl.training.judge import judge
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.network import build_network, find_device
@@ -36,6 +37,7 @@ from wrssl.training.threads import choose_threads
 from wrssl.training.threads import threads as use_threads
 from wrssl.weighting import WEIGHTINGS
 
+DEFAULT_WEIGHTS = "wr-cluster"
 EVALUATIONS = 20  # per run, but at least one every 100 steps
 
 
@@ -43,7 +45,7 @@ def fit(
     scenario: Scenario,
     model: str | nn.Module = "auto",
     method: str = "vat",
-    weights: str = "wr-cluster",
+    weights: str = DEFAULT_WEIGHTS,
     bn: str = "weighted",
     steps: int | str = "auto",
     seed: int = 0,
@@ -76,7 +78,8 @@ def fit(
         steps: optimiser steps; ``"auto"`` is 2,000 for named scenarios, and for own data chosen from its size and a
             measured step time, at most two minutes on this machine.
         seed: every random number follows from it.
-        gate: no gate exists yet; None.
+        gate: ``"cosine"`` leaves the pool out of every step in which its gradient opposes that of the labels; None
+            lets it always take part.
         fallback: concerns the weighting ``wr`` only, which does not exist yet.
         out: a new run directory to write everything into.
         device: for example ``"cuda"``; None takes a GPU where there is one.
@@ -94,9 +97,11 @@ def fit(
         fast: use the kernels of ``wrssl.fast`` and the native weighted batch norm where they apply. False computes the
             same, up to rounding, layer by layer.
     """
-    _check(bn, gate, seed, batch_size)
+    _check(bn, seed, batch_size)
     place = find_device(device)
     base, weighting = METHODS.create(method, method_options), WEIGHTINGS.create(weights, weight_options)
+    _check_pair(method, base, weights)
+    guard = make_gate(gate, base)
     rate = base.lr if lr is None else lr
     if not rate > 0:
         raise OptionError(f"lr must be above 0, but it is {rate}.")
@@ -116,6 +121,7 @@ def fit(
         "weights": weights,
         "weight_options": {k: v if _is_plain(v) else ARRAY for k, v in (weight_options or {}).items()},
         "bn": bn,
+        "gate": gate,
         "seed": seed,
         "batch_size": batch_size,
         "lr": rate,
@@ -131,11 +137,11 @@ def fit(
 
     def trainer_for(number: int, watchers: Sequence[Callback] = ()) -> Trainer:
         plan = Plan(number, batch_size, rate, seed, max(1, min(100, number // EVALUATIONS)))
-        return Trainer(data, net, base, weighting, plan, place, watchers)
+        return Trainer(data, net, base, weighting, plan, place, watchers, guard)
 
     with use_threads(number_of_threads), native_kernels(fast):
         if base.uses_unlabeled:
-            weighting.setup(_pool(scenario, weighting, net, place, seed))
+            weighting.setup(pool_of(scenario, data, weighting, net, place, seed))
         config["steps"] = choose_steps(steps, scenario, trainer_for)
         trainer = trainer_for(config["steps"], watchers)
         if out is None:
@@ -158,10 +164,17 @@ def _train_into(folder: Path, scenario: Scenario, trainer: Trainer, config: dict
     return result
 
 
-def _check(bn: str, gate: str | None, seed: int, batch_size: int) -> None:
+def _check_pair(name: str, method: Method, weights: str) -> None:
+    """Refuse weights of a pool that the method ignores; those that one gets without asking pass."""
+    if not method.uses_unlabeled and weights not in ("none", "oracle", DEFAULT_WEIGHTS):
+        raise OptionError(
+            f"{name} ignores the pool, so weights={weights!r} has nothing to weigh; choose another method, or "
+            "weights='none'."
+        )
+
+
+def _check(bn: str, seed: int, batch_size: int) -> None:
     policy_table(bn)
-    if gate is not None:
-        raise OptionError(f"There is no gate {gate!r} in this version; leave gate=None.")
     check_seed(seed)
     if batch_size < 2:
         raise OptionError(f"batch_size must be at least 2, since batch norm needs statistics; it is {batch_size}.")
@@ -171,10 +184,15 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _pool(scenario: Scenario, weighting: Weighting, net: PolicyNet, device: torch.device, seed: int) -> Pool:
+def pool_of(
+    scenario: Scenario, data: TrainingData, weighting: Weighting, net: PolicyNet, device: torch.device, seed: int
+) -> Pool:
+    """What the weighting may know about the pool."""
     embed = PoolEmbedding(scenario.unlabeled, net, device, stream(seed, "embedding"))
     truth = is_ood(scenario) if weighting.wants_truth else None
-    return Pool(len(scenario.unlabeled), scenario.num_classes, embed, stream_seed(seed, "weighting"), truth)
+    known = data.labeled if data.roles.meta is None else data.roles.meta
+    weighting_seed = stream_seed(seed, "weighting")
+    return Pool(len(scenario.unlabeled), scenario.num_classes, embed, weighting_seed, truth, len(known[1]))
 
 
 def describe(scenario: Scenario) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from wrssl.evaluate.infer import accuracy_and_loss, logits_of
 from wrssl.evaluate.metrics import auroc, fpr_at_tpr
 from wrssl.evaluate.truth import is_ood
 from wrssl.evaluate.verdicts import verdict_table
+from wrssl.training.appraise import appraise, judges_anew
 from wrssl.training.loop import Trainer
 from wrssl.training.result import Result
 
@@ -36,7 +37,7 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Resul
     trainer.take_best()
     model, used = trainer.net.module.eval(), trainer.method.uses_unlabeled
     size = len(scenario.unlabeled)
-    weights = final_weights(trainer.weighting, size) if used else np.zeros(size)
+    weights = _weights(trainer, size) if used else np.zeros(size)
     reference = scenario.labeled[0] if scenario.validation is None else scenario.validation[0]
     truth = is_ood(scenario)
     verdicts = verdict_table(
@@ -53,6 +54,10 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Resul
         x, y = scenario.test
         metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(logits_of(model, x), y)
     return Result(model, weights, verdicts, pd.DataFrame(trainer.history), metrics, config, scenario.classes)
+
+
+def _weights(trainer: Trainer, size: int) -> NDArray[np.float64]:
+    return appraise(trainer) if judges_anew(trainer.weighting) else final_weights(trainer.weighting, size)
 
 
 def final_weights(weighting: Weighting, size: int) -> NDArray[np.float64]:

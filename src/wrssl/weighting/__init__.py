@@ -8,5 +8,21 @@ from wrssl.weighting import none  # isort: skip
 from wrssl.weighting import oracle  # isort: skip
 from wrssl.weighting import instance  # isort: skip
 from wrssl.weighting import cluster  # isort: skip
+from wrssl.weighting import l2rw  # isort: skip
+from wrssl.weighting import mwn  # isort: skip
+from wrssl.weighting import ds3l  # isort: skip
+from wrssl.weighting import uasd  # isort: skip
 
-__all__ = ["WEIGHTINGS", "cluster", "instance", "list_weightings", "none", "oracle", "register_weighting"]
+__all__ = [
+    "WEIGHTINGS",
+    "cluster",
+    "ds3l",
+    "instance",
+    "l2rw",
+    "list_weightings",
+    "mwn",
+    "none",
+    "oracle",
+    "register_weighting",
+    "uasd",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from wrssl.api import Augmentation, OptionError
+from wrssl.data.augment.kinds import Photos, Shapes, Table
 
 AUGMENTATIONS = ("none", "table", "shapes", "signs", "photos")
 
@@ -24,7 +25,24 @@ def value_range(x: Tensor) -> tuple[float, float]:
 
 
 def augmentation_for(kind: str, shape: tuple[int, ...], limits: tuple[float, float]) -> Augmentation | None:
-    """The augmentation of this name for examples of this shape."""
+    """The augmentation of this name for examples of this shape.
+
+    Args:
+        kind: one of ``AUGMENTATIONS``.
+        shape: of one example, ``(F,)`` or ``(C, H, W)``.
+        limits: the least and the largest value of an input of the network.
+
+    Returns:
+        An object with ``weak`` and ``strong``, or None for ``"none"``.
+    """
     if kind not in AUGMENTATIONS:
         raise OptionError(f"augment must be one of {', '.join(AUGMENTATIONS)}, not {kind!r}.")
-    return None
+    if kind == "none":
+        return None
+    is_table = len(shape) == 1
+    if is_table != (kind == "table"):
+        what = 'a table; use "table" or "none"' if is_table else 'images; use "shapes", "signs", "photos" or "none"'
+        raise OptionError(f"augment={kind!r} does not go with examples of shape {shape}, which are {what}.")
+    if kind == "table":
+        return Table()
+    return Shapes(limits) if kind == "shapes" else Photos(shape[0], limits, mirrors=kind == "photos")

@@ -33,5 +33,5 @@ def load(name: str, request: Request) -> Parts:
     train, test = read_cifar(place, name)
     if name == "cifar10":
         named = ((train[0], NAMES[train[1]]), (test[0], NAMES[test[1]]))
-        return split_classes(*named, _ANIMALS, 400, _EPSILON, request)
-    return split_classes(train, test, np.arange(50), 40, _EPSILON, request)
+        return split_classes(*named, _ANIMALS, 400, _EPSILON, "photos", request)
+    return split_classes(train, test, np.arange(50), 40, _EPSILON, "photos", request)

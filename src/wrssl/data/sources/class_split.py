@@ -22,6 +22,7 @@ def split_classes(
     id_classes: Array,
     labels_per_class: int,
     vat_epsilon: float,
+    augment: str,
     request: Request,
     extra: LabeledArrays | None = None,
 ) -> Parts:
@@ -33,6 +34,7 @@ def split_classes(
         id_classes: the labels that are in-distribution.
         labels_per_class: the source's number.
         vat_epsilon: the source's radius.
+        augment: which random changes leave the class of the source's images alone.
         request: what the user asked for.
         extra: images for the pool in place of the training images that are not labelled.
 
@@ -64,6 +66,7 @@ def split_classes(
         test=(test_rows, test_labels),
         foreign=(stored("classes", others),),
         noise=0.15,
+        augment=augment,
         vat_epsilon=vat_epsilon,
     )
 

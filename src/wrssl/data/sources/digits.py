@@ -51,6 +51,7 @@ def load(name: str, request: Request) -> Parts:
         test=(images[:_TEST], labels[:_TEST]),
         foreign=foreign,
         noise=0.15,
+        augment="shapes",
         vat_epsilon=1.0,
     )
 

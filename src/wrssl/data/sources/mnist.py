@@ -58,6 +58,7 @@ def load(name: str, request: Request) -> Parts:
         test=test,
         foreign=tuple(make(request, barred) for make in makers[request.ood]),
         noise=0.15,
+        augment="shapes",
         vat_epsilon=3.0,
     )
 

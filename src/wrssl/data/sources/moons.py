@@ -34,6 +34,7 @@ def load(name: str, request: Request) -> Parts:
         test=_moons(_TEST, request.seed, "test"),
         foreign=tuple(make(request.seed) for make in kinds[request.ood]),
         noise=0.15,
+        augment="table",
         vat_epsilon=0.5,
     )
 

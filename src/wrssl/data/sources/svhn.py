@@ -25,7 +25,7 @@ def load(name: str, request: Request) -> Parts:
     test = read_svhn(_file("test", request))
     extra = [path for path in _places("extra", request) if path.exists()]
     more = read_svhn(extra[0]) if extra else None
-    return split_classes(train, test, np.arange(5), 400, 1.0, request, more)
+    return split_classes(train, test, np.arange(5), 400, 1.0, "signs", request, more)
 
 
 def _places(part: str, request: Request) -> list[Path]:
