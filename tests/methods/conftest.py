@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from wrssl.api import Context, Pass
+from wrssl.api import Augmentation, Context, Mixed, Pass
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,7 @@ class Call:
     kind: Pass
     inputs: Tensor
     gradient: bool
+    mixed: Mixed | None = None
 
 
 class RecordingNet:
@@ -54,8 +55,8 @@ class RecordingNet:
     def head(self) -> nn.Linear:
         return self.module[-1]
 
-    def features(self, x: Tensor, kind: Pass) -> Tensor:
-        self.calls.append(Call(self.who, kind, x.detach().clone(), torch.is_grad_enabled()))
+    def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
+        self.calls.append(Call(self.who, kind, x.detach().clone(), torch.is_grad_enabled(), mixed))
         return self.module[:-1](x)
 
     def logits(self, x: Tensor, kind: Pass) -> Tensor:
@@ -97,6 +98,16 @@ class NumpyNet:
         return [g_a.T @ x, g_a.sum(0), g_z.T @ h, g_z.sum(0)]
 
 
+class Shaky:
+    """An augmentation that NumPy can repeat: x + 0.2 n is the weak look, 1.3 x − 0.8 n the strong one, n ~ N(0, I)."""
+
+    def weak(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return x + 0.2 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+    def strong(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        return 1.3 * x - 0.8 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+
 def softmax(z: np.ndarray) -> np.ndarray:
     e = np.exp(z - z.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
@@ -129,6 +140,34 @@ class Reference:
         return [torch.randn(shape, generator=generator, dtype=torch.float64).numpy() for _ in range(draws)]
 
     @staticmethod
+    def looks(x: np.ndarray, seed: int, noise: float, kinds: str) -> list[np.ndarray]:
+        """What ``Shaky`` and the noise make of x in turn; ``kinds`` is ``"ws"`` for a weak and then a strong look."""
+        generator, looks = torch.Generator().manual_seed(seed), []
+        for kind in kinds:
+            n = torch.randn(x.shape, generator=generator, dtype=torch.float64).numpy()
+            look = x + 0.2 * n if kind == "w" else 1.3 * x - 0.8 * n
+            if noise:
+                look = look + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64).numpy()
+            looks.append(look)
+        return looks
+
+    @staticmethod
+    def slopes(function: Callable[[NumpyNet], float], net: NumpyNet, step: float = 1e-6) -> list[np.ndarray]:
+        """The derivatives of a function of the network by its parameters, by central differences."""
+        slopes = []
+        for parameter in (net.W1, net.b1, net.W2, net.b2):
+            slope = np.zeros_like(parameter)
+            for place in np.ndindex(parameter.shape):
+                kept, values = parameter[place], []
+                for change in (step, -step):
+                    parameter[place] = kept + change
+                    values.append(function(net))
+                parameter[place] = kept
+                slope[place] = (values[0] - values[1]) / (2 * step)
+            slopes.append(slope)
+        return slopes
+
+    @staticmethod
     def close(got: Tensor | np.ndarray, want: np.ndarray, tolerance: float = 1e-12) -> None:
         got = got.detach().numpy() if isinstance(got, Tensor) else got
         assert got.shape == want.shape
@@ -158,13 +197,29 @@ AUGMENT, ATTACK = 101, 202
 def make_context() -> Callable[..., Context]:
     """The generators have the seeds 101 (augment) and 202 (attack)."""
 
-    def make(step: int = 0, noise: float = 0.0, epsilon: float = 3.0) -> Context:
+    def make(
+        step: int = 0,
+        noise: float = 0.0,
+        epsilon: float = 3.0,
+        augmentation: Augmentation | None = None,
+        labeled: tuple[Tensor, Tensor] | None = None,
+    ) -> Context:
         augment, attack = (torch.Generator().manual_seed(seed) for seed in (AUGMENT, ATTACK))
-        return Context(step, 100, augment, attack, noise, epsilon)
+        return Context(step, 100, augment, attack, noise, epsilon, augmentation, labeled)
 
     return make
 
 
 @pytest.fixture
+def shaky() -> Shaky:
+    return Shaky()
+
+
+@pytest.fixture
 def x() -> Tensor:
     return normal(9, 4, seed=5)
+
+
+@pytest.fixture
+def labeled() -> tuple[Tensor, Tensor]:
+    return normal(5, 4, seed=6), torch.tensor([0, 1, 2, 1, 0])

@@ -15,7 +15,7 @@ class Effort:
         batch: size of each kind of batch.
         pool: images in the pool.
         updates: weight updates per pair where the whole network is differentiated: its λmax is measured anew at every
-            twentieth, so that twenty updates hold one measurement.
+            fiftieth, so that fifty updates hold one measurement.
         stretch: steps per pair where two pools are compared: thirteen weight updates, and at least one refill of the
             data order, which is computed for 64 batches at once.
         small: members of the small pool, where two sizes are compared.
@@ -27,7 +27,7 @@ class Effort:
     warmup: int = 5
     batch: int = 100
     pool: int = 4_000
-    updates: int = 20
+    updates: int = 50
     stretch: int = 65
     small: int = 10**4
     large: int = 10**7

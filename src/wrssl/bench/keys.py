@@ -71,19 +71,19 @@ _TABLE = [
     Key("wr_over_base_mt", partial(last_layer, method="mt"), "the same over plain Mean Teacher", 1.15),
     Key(
         "wr_over_base_network",
-        partial(whole_network, blocks=5, J=3, P=5, L=5),
+        partial(whole_network, blocks=3, J=3, P=5, L=5),
         "whole network, J=3, P=5, L=5, over plain VAT",
         3.5,
     ),
     Key(
         "onestep_over_base_network",
-        partial(whole_network, blocks=10, J=1, P=0, L=1),
+        partial(whole_network, blocks=5, J=1, P=0, L=1),
         "whole network, J=1, P=0, L=1, over plain VAT",
         2.2,
     ),
     Key(
         "wr_over_base_network_L1",
-        partial(whole_network, blocks=4, J=3, P=5, L=1),
+        partial(whole_network, blocks=2, J=3, P=5, L=1),
         "whole network, J=3, P=5, L=1, over plain VAT",
     ),
     _rival("l2rw_over_base", "l2rw", "batch", "step of l2rw over plain VAT"),

@@ -29,7 +29,8 @@ def images(pool: int = 4_000, classes: int = 10, labels: int = 100) -> Scenario:
     """Noise in the shape of MNIST, with as many validation examples as labelled ones; time does not see content."""
     x = np.random.default_rng(SEED).standard_normal((pool + 2 * labels, 1, 28, 28), dtype=np.float32)
     y = np.arange(labels) % classes
-    return Scenario((x[:labels], y), x[2 * labels :], (x[labels : 2 * labels], y), name="noise images")
+    foreign = np.arange(pool) % 2 == 1  # for the oracle
+    return Scenario((x[:labels], y), x[2 * labels :], (x[labels : 2 * labels], y), is_ood=foreign, name="noise images")
 
 
 def table_rows(count: int, seed: int = SEED) -> npt.NDArray[np.uint8]:

@@ -41,7 +41,7 @@ class MixMatch(Method):
         ramp: the share of the run in which λ_U rises from 0, linearly. The original takes 16,000 of a million steps,
             in which the guesses become good; a run of a few thousand steps has to spend a larger part on that.
         coef: λ_U; not 0, because the labelled rows are part of the same mean.
-        lr: for Adam and batches of equal size; the original takes Adam, too, but a rate of 0.002.
+        lr: for Adam; the original takes 0.002 in its long runs.
     """
 
     summary: ClassVar[str] = "mixtures of examples have mixtures of labels and guesses"

@@ -13,7 +13,7 @@ from wrssl.data.augment.shift import random_move
 # σ of the input noise that the references give Π-Model and Mean Teacher; the strong view has twice as much.
 _SIGMA = 0.15
 _MOVE = 0.3  # of the side, FixMatch's
-# A digit of MNIST has 4 of 28 pixels of background around it: farther than this, and a part of it is always gone.
+# MNIST leaves 4 of 28 pixels around a digit, so that a digit moved farther than this loses a part of itself.
 _MOVE_SHAPES = 0.15
 
 
