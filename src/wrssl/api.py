@@ -101,28 +101,44 @@ class Context:
 class Mixed:
     """Rows that were mixed from pairs: row i is share_i · first_i + (1 − share_i) · second_i.
 
-    Weights follow the rows, so that nobody enters through a partner: w_row = share · w_first + (1 − share) · w_second.
+    Weights follow the rows. ``"product"``: w_row = w_first · w_second, so that who has weight 0 is gone, as a source
+    and as a partner. ``"linear"``: w_row = share · w_first + (1 − share) · w_second, which leaves an outlier in
+    the rows of its partners. A row whose sources are looks at the same example weighs what that weighs.
 
     Attributes:
         first: places in the unlabelled batch, −1 for a labelled example, whose weight is 1; shape ``(R,)``.
         second: likewise.
         share: of the first, shape ``(R,)``.
+        rule: ``"product"`` or ``"linear"``.
     """
 
     first: Tensor
     second: Tensor
     share: Tensor
+    rule: str = "product"
 
     def weights(self, w: Tensor) -> Tensor:
         """The weights of the rows, ``(R,)``, from those of the batch."""
-        known, share = torch.cat([w, w.new_ones(1)]), self.share.to(w)
-        return share * known[self.first] + (1 - share) * known[self.second]
+        one, other = self._sources(w)
+        if self.rule == "linear":
+            return torch.lerp(other, one, self.share.to(w))
+        return torch.where(self.first == self.second, one, one * other)
 
-    def gradient(self, rows: Tensor, size: int) -> Tensor:
-        """The transpose of ``weights``: derivatives by the weights of a batch of ``size`` from those of the rows."""
-        share, total = self.share.to(rows), rows.new_zeros(size + 1)
-        places = [torch.where(place < 0, size, place) for place in (self.first, self.second)]
-        return total.index_add(0, places[0], share * rows).index_add(0, places[1], (1 - share) * rows)[:size]
+    def gradient(self, rows: Tensor, w: Tensor) -> Tensor:
+        """Derivatives by the weights ``w`` of the batch, from those by the weights of the rows."""
+        size, share = len(w), self.share.to(rows)
+        first, second = (torch.where(place < 0, size, place) for place in (self.first, self.second))
+        if self.rule == "linear":
+            parts = share, 1 - share
+        else:
+            same, (one, other) = first == second, self._sources(w.to(rows))
+            parts = torch.where(same, 1.0, other), torch.where(same, 0.0, one)
+        total = rows.new_zeros(size + 1)
+        return total.index_add(0, first, parts[0] * rows).index_add(0, second, parts[1] * rows)[:size]
+
+    def _sources(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        known = torch.cat([w, w.new_ones(1)])  # −1 is the last place
+        return known[self.first], known[self.second]
 
     def of_members(self, rows: Tensor, size: int) -> Tensor:
         """For each member of the batch the mean over the rows in which it comes first; ``rows`` is ``(R, …)``."""

@@ -102,7 +102,7 @@ def fit(
     bn: Annotated[str, typer.Option(help="batch, frozen, eval or weighted")] = "weighted",
     steps: Annotated[str, typer.Option(help="Optimiser steps, or auto.")] = "auto",
     seed: Annotated[int, typer.Option(help="Every random number follows from it.")] = 0,
-    gate: Annotated[str | None, typer.Option(help="cosine: leave the pool out of steps in which it opposes the labels")] = None,
+    gate: Annotated[str | None, typer.Option(help="cosine: drop the pool in steps where it opposes the labels")] = None,
     fallback: Annotated[bool, typer.Option(help="Concerns the weighting wr only.")] = True,
     out: Annotated[Path | None, typer.Option(help="A new run directory.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …")] = None,

@@ -119,3 +119,9 @@ def test_tiny_images_and_the_type():
     assert np.array_equal(change("sharpness", x, AMOUNTS), x.numpy())  # no pixel has eight neighbours
     for name in OPERATIONS:
         assert change(name, images().float(), AMOUNTS).dtype == np.float32
+
+
+def test_ranges_of_the_amounts():
+    ranges = {name: (low, high) for name, (_, low, high) in OPERATIONS.items()}
+    blends = dict.fromkeys(("brightness", "contrast", "colour", "sharpness"), (0.05, 0.95))
+    assert ranges == {**blends, "autocontrast": (0, 1), "solarise": (0, 1), "posterise": (4, 9)}

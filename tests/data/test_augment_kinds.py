@@ -82,36 +82,6 @@ def test_memory_layout_does_not_matter():
         assert (view(turned, seeded()) - view(x, seeded())).abs().max() < 1e-5
 
 
-def test_table_noise():
-    augmentation, x = augmentation_for("table", (4,), LIMITS), examples(5000, (4,), dtype=torch.float64)
-    assert torch.equal(augmentation.weak(x, seeded()), x)
-    noise = augmentation.strong(x, seeded()) - x
-    assert noise.std(0).tolist() == pytest.approx([0.3] * 4, rel=0.05)
-    assert noise.mean(0).tolist() == pytest.approx([0.0] * 4, abs=0.02)
-    assert torch.corrcoef(noise.T).triu(1).abs().max() < 0.06
-
-
-@pytest.mark.parametrize(("kind", "value"), [("shapes", -1.0), ("signs", 0.5), ("photos", 0.5)])
-def test_the_square_has_the_value_of_the_kind(kind, value):
-    x = torch.full((100, 1, 16, 16), 1.75)
-    got = augmentation_for(kind, (1, 16, 16), (-1.0, 2.0)).strong(x, seeded())
-    assert (got == value).flatten(1).any(1).all()
-
-
-def mirrored_share(kind: str, view: str) -> float:
-    """Share of views that are more like the mirror image; the left half of the image is bright."""
-    x = torch.full((1000, 1, 28, 28), -1.0)
-    x[..., 4:24, 4:14] = 1.0
-    got = getattr(augmentation_for(kind, (1, 28, 28), LIMITS), view)(x, seeded())
-    return ((got * x.flip(3)).sum((1, 2, 3)) > (got * x).sum((1, 2, 3))).double().mean().item()
-
-
-def test_shapes_and_signs_are_never_mirrored_and_photos_half_the_time():
-    assert mirrored_share("shapes", "strong") < 0.02
-    assert mirrored_share("signs", "weak") == 0
-    assert abs(mirrored_share("photos", "weak") - 0.5) < 0.08
-
-
 def test_errors():
     assert augmentation_for("none", (3,), LIMITS) is None
     assert augmentation_for("none", (1, 8, 8), LIMITS) is None

@@ -66,6 +66,12 @@ def test_ranges_of_the_geometric_operations():
     up = change.geometry(x, *fixed(change, ("move_y", 0.0), ("identity", 0.0)))
     assert (left[..., :15] - x[..., 5:]).abs().max() < 1e-12  # a quarter of 20, and of 12
     assert (up[..., :9, :] - x[..., 3:, :]).abs().max() < 1e-12
+    points = torch.arange(20, dtype=torch.float64).expand(1, 1, 12, 20)  # each pixel says which column it is
+    slant = change.geometry(points, *fixed(change, ("shear_x", 1.0), ("identity", 0.0)))[0, 0, :, 10]
+    assert slant.diff().tolist() == pytest.approx([0.3] * 11, abs=1e-9)
+    rows = points[..., :12].transpose(2, 3)
+    slant = change.geometry(rows, *fixed(change, ("shear_y", 0.0), ("identity", 0.0)))[0, 0, 6]
+    assert slant.diff().tolist() == pytest.approx([-0.3] * 11, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -97,3 +103,19 @@ def test_images_change_only_by_what_they_drew(generator):
     one = change.geometry(x[alone : alone + 1], drawn[:, alone : alone + 1], amount[:, alone : alone + 1])
     one = change.colours(one, drawn[:, alone : alone + 1], amount[:, alone : alone + 1])
     assert (one - got[alone]).abs().max() < 1e-12  # the company in the batch does not matter
+
+
+def test_rounding_never_leaves_the_limits():
+    x = torch.tensor([0.0, 1.0]).view(1, 1, 1, 2)
+    for number in range(200):
+        low = torch.rand((), generator=torch.Generator().manual_seed(number)).item()
+        high = torch.tensor(low + 1.7).item()
+        change = RandAugment(ALL, 0.3, (low, high))
+        got = change.colours(low + (high - low) * x, *fixed(change, ("autocontrast", 0.0), ("identity", 0.0)))
+        assert low <= got.min() < got.max() <= high
+
+
+def test_inputs_beyond_the_limits_are_taken_as_the_limits():
+    change, x = RandAugment(ALL, 0.3, UNIT), torch.tensor([-0.5, 0.2, 1.5, 1.0]).view(1, 1, 2, 2)
+    got = change.colours(x.clone(), *fixed(change, ("brightness", 0.5), ("identity", 0.0)))
+    assert got.flatten().tolist() == pytest.approx([0.0, 0.1, 0.5, 0.5])

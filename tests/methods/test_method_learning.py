@@ -1,4 +1,4 @@
-"""Each method learns: on two half moons with few labels the loss that it trains goes down."""
+"""Each method learns: on two half moons with few labels the loss that it trains goes down, and looks help."""
 
 from __future__ import annotations
 
@@ -38,6 +38,16 @@ def network(ref, policy):
     return PolicyNet(split(model, ref.normal(4, 2, seed=9)), policy)
 
 
+class Blur:
+    """The scenario's noise is the weak look; the strong one has more of it."""
+
+    def weak(self, x, generator):
+        return x
+
+    def strong(self, x, generator):
+        return x + 0.2 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
+
+
 def train(ref, name, options):
     """200 steps; (loss, unlabelled loss) of each, and the accuracy on the pool at the end."""
     pool, truth = two_moons(ref, 100, seed=1)
@@ -48,8 +58,11 @@ def train(ref, name, options):
     history = []
     for step in range(200):
         generators = (torch.Generator().manual_seed(2 * step + k) for k in (0, 1))
-        context = Context(step, 200, *generators, noise=0.15, epsilon=0.3)
-        labeled = F.cross_entropy(net.logits(pool[rows], Pass.LABELED), truth[rows])
+        known = pool[rows], truth[rows]
+        context = Context(step, 200, *generators, noise=0.15, epsilon=0.3, augmentation=Blur(), labeled=known)
+        labeled = 0.0  # where the method brings the labels along
+        if not method.mixes_labeled:
+            labeled = F.cross_entropy(net.logits(pool[rows], Pass.LABELED), truth[rows])
         views = method.views(net, pool, context)
         unlabeled = method.loss(net.head(views.features), views.targets).mean()
         loss = labeled + method.coef * unlabeled
@@ -73,6 +86,8 @@ def train(ref, name, options):
         ("vat", {"coef": 1.0}),
         ("vat", {"coef": 1.0, "kl": "miyato"}),
         ("entmin", {"coef": 1.0}),
+        ("uda", {}),
+        ("fixmatch", {"threshold": 0.8}),
     ],
 )
 def test_some_hundred_steps_lower_the_loss(name, options, ref):
@@ -86,3 +101,17 @@ def test_some_hundred_steps_lower_the_loss(name, options, ref):
     without, _ = train(ref, name, {**options, "coef": 0.0})
     assert without[:, 1].max() > 0
     assert last[1] < 0.6 * without[-10:, 1].mean()
+
+
+def test_mixing_lowers_the_loss(ref):
+    """Not to 0: a mixture of two classes is uncertain by intention."""
+    history, _ = train(ref, "mixmatch", {"coef": 3.0, "ramp": 0.0})
+    assert history[-10:, 0].mean() < 0.6 * history[:10, 0].mean()
+
+
+def test_looks_at_the_pool_are_worth_more_than_the_labels_alone(ref):
+    _, alone = train(ref, "supervised", {})
+    assert 0.8 < alone < 0.92
+    for name, options in (("uda", {}), ("fixmatch", {"threshold": 0.8}), ("mixmatch", {"coef": 3.0})):
+        _, accuracy = train(ref, name, options)
+        assert accuracy > alone + 0.04, name

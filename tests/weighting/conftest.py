@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
-from wrssl.api import Pool, Signal
+from wrssl.api import Context, Pool, Signal
+from wrssl.methods import METHODS
+from wrssl.models import split
+from wrssl.training.batch import Batch
+from wrssl.training.passes import PolicyNet
+from wrssl.training.randomness import stream
+from wrssl.training.step import Outcome, TrainingStep
+from wrssl.weighting import WEIGHTINGS
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +50,15 @@ def make_pool() -> Callable[..., Pool]:
             self.asked.append(kind)
             return self.rows
 
-    def make(rows: Tensor | None = None, size: int | None = None, seed: int = 3, truth: Tensor | None = None) -> Pool:
+    def make(
+        rows: Tensor | None = None,
+        size: int | None = None,
+        seed: int = 3,
+        truth: Tensor | None = None,
+        reference: int = 0,
+    ) -> Pool:
         rows = three_blobs()[0] if rows is None else rows
-        return Pool(len(rows) if size is None else size, 10, Embed(rows), seed, truth)
+        return Pool(len(rows) if size is None else size, 10, Embed(rows), seed, truth, reference)
 
     return make
 
@@ -56,3 +71,98 @@ def make_signal() -> Callable[..., Signal]:
         return Signal(step, torch.ones(n), torch.full((n, 10), 0.1), g)
 
     return make
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+class OneStep:
+    """Training steps in float64, and everything that they compute a second time, from raw matrices.
+
+    The network is 3-5-3 without batch norm, the pool has 30 members, the optimiser is plain SGD. θ and Φ are lists of
+    matrices, first layer first; ``scope`` says which of θ a virtual step moves.
+    """
+
+    def __init__(self, weights: str, method: str = "entmin", threshold: float = 0.0, **options: Any) -> None:
+        self.coef, self.method, self.options, self.rate = 0.8, method, options, 0.1
+        with torch.random.fork_rng(devices=[]):  # torch initialises from the global generator
+            model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 3)).double()
+        with torch.no_grad():
+            for number, p in enumerate(model.parameters()):
+                p.copy_(0.9 * normal(*p.shape, seed=number))
+        self.net = PolicyNet(split(model, normal(4, 3, seed=9)), "batch")
+        base = METHODS.create(method, {"coef": self.coef, **({"threshold": threshold} if method == "pl" else {})})
+        self.weighting: Any = WEIGHTINGS.create(weights, options)
+        self.weighting.setup(Pool(30, 3, lambda kind: normal(30, 3, seed=3).float(), 0, reference=20))
+        self.weighting.table = self.weighting.table.double()
+        self.step = TrainingStep(self.net, base, self.weighting, torch.optim.SGD(model.parameters(), lr=self.rate))
+
+    def batch(self, number: int, validation: bool = True) -> Batch:
+        """The data of this step; ``reference`` names validation rows, or labelled ones where there are no others."""
+        x_l, x_u, x_v = (normal(n, 3, seed=100 * n + number) for n in (6, 8, 7))
+        held = (x_v, torch.arange(7) % 3) if validation else None
+        index, reference = (torch.arange(8) + 3 * number) % 30, torch.arange(7 if validation else 6) + number
+        return Batch(x_l, (torch.arange(6) + number) % 3, x_u, index, held, None, reference)
+
+    def take(self, number: int, validation: bool = True) -> Outcome:
+        """Step ``number`` by the code under test, with the current rate."""
+        self.step.optimizer.param_groups[0]["lr"] = self.rate
+        streams = stream(0, "augment", number), stream(0, "attack", number)
+        return self.step(self.batch(number, validation), Context(number, 10, *streams, 0.1, 0.5))
+
+    def theta(self) -> list[Tensor]:
+        """The parameters, as leaves of their own."""
+        return [p.detach().clone().requires_grad_() for p in self.net.module.parameters()]
+
+    @staticmethod
+    def logits(theta: Sequence[Tensor], x: Tensor) -> Tensor:
+        W1, b1, W2, b2 = theta
+        return (x @ W1.T + b1).clamp_min(0) @ W2.T + b2
+
+    def labeled(self, theta: Sequence[Tensor], number: int) -> Tensor:
+        batch = self.batch(number)
+        return F.cross_entropy(self.logits(theta, batch.x_l), batch.y_l)
+
+    def validation(self, theta: Sequence[Tensor], number: int) -> Tensor:
+        x, y = self.batch(number).validation or (torch.empty(0), torch.empty(0))
+        return F.cross_entropy(self.logits(theta, x), y)
+
+    def losses(self, theta: Sequence[Tensor], number: int) -> Tensor:
+        """r of entmin, or of pl with a threshold of 0."""
+        z = self.logits(theta, self.batch(number).x_u)
+        if self.method == "pl":
+            return F.cross_entropy(z, z.detach().argmax(1), reduction="none")
+        return -(z.softmax(1) * z.log_softmax(1)).sum(1)
+
+    def ahead(self, theta: Sequence[Tensor], loss: Tensor, rate: float) -> list[Tensor]:
+        """θ − η ∇loss for the part of θ that the scope names; differentiable."""
+        first = 2 if self.options.get("scope") == "head" else 0
+        gradients = torch.autograd.grad(loss, theta[first:], create_graph=True)
+        moved = [p - rate * g for p, g in zip(theta[first:], gradients, strict=True)]
+        return [*theta[:first], *moved]
+
+    def trained(self, theta: Sequence[Tensor], number: int, factors: Tensor) -> list[Tensor]:
+        """θ after the real step: all of it moves, along ∇[CE + λ mean(f r)] with constant f."""
+        loss = self.labeled(theta, number) + self.coef * (factors.detach() * self.losses(theta, number)).mean()
+        gradients = torch.autograd.grad(loss, theta)
+        return [(p - self.rate * g).detach() for p, g in zip(theta, gradients, strict=True)]
+
+    def judge_in_double(self) -> list[Tensor]:
+        """Put V into float64, with a new optimiser; returns a copy of Φ."""
+        net = self.weighting.net
+        net.parameters = [p.detach().double().requires_grad_() for p in net.parameters]
+        group = net.optimizer.param_groups[0]
+        net.optimizer = torch.optim.Adam(net.parameters, lr=group["lr"], weight_decay=group["weight_decay"])
+        return [p.detach().clone().requires_grad_() for p in net.parameters]
+
+    @staticmethod
+    def judge(phi: Sequence[Tensor], a: Tensor) -> Tensor:
+        """V(a; Φ)."""
+        W1, b1, W2, b2 = phi
+        return torch.sigmoid((a @ W1.T + b1).clamp_min(0) @ W2[0] + b2)
+
+
+@pytest.fixture
+def one_step() -> type[OneStep]:
+    return OneStep

@@ -14,7 +14,7 @@ from wrssl.methods.looks import weak, with_noise
 from wrssl.methods.mixup import beta, blend
 from wrssl.methods.registry import register_method
 
-MIX_WITHIN = ("all", "pool")
+MIX_WITHIN, ROW_WEIGHTS = ("all", "pool"), ("product", "linear")
 
 
 @register_method("mixmatch")
@@ -26,8 +26,9 @@ class MixMatch(Method):
         x'  = λ' x + (1 − λ') x_partner,  q' likewise;   λ ~ Beta(α, α) of each row,  λ' = max(λ, 1 − λ)
         L   = (1/B_l) Σ_{labelled rows} w_i CE(q'_i, p_i) + λ_U ramp (1/(K B_u)) Σ_{pool rows} (w_j/C) ‖q'_j − p_j‖²
 
-    A row weighs what its two sources weigh, λ' w + (1 − λ') w_partner with 1 for a labelled one: an outlier counts less
-    as a partner, too, also in a labelled row. The training step computes λ_U · mean over R rows of (w r), hence
+    A row weighs w · w_partner, with 1 for a labelled source: who has weight 0 enters nowhere, and labelled rows with
+    such a partner are left out too. The linear rule λ' w + (1 − λ') w_partner is an option; it keeps more rows, and
+    with them what is foreign in them. The training step computes λ_U · mean over R rows of (w r), hence
 
         labelled rows: r = R/(B_l λ_U) · CE,    pool rows: r = ramp · R/(K B_u) · (1/C) ‖·‖²
 
@@ -38,6 +39,7 @@ class MixMatch(Method):
         T: the temperature of sharpening; below 1 sharpens.
         alpha: α; small values mix little.
         mix_within: ``"all"`` draws partners from all rows, ``"pool"`` never mixes labelled with unlabelled ones.
+        row_weights: ``"product"`` or ``"linear"``.
         ramp: the share of the run in which λ_U rises from 0, linearly. The original takes 16,000 of a million steps,
             in which the guesses become good; a run of a few thousand steps has to spend a larger part on that.
         coef: λ_U; not 0, because the labelled rows are part of the same mean.
@@ -53,19 +55,22 @@ class MixMatch(Method):
         T: float = 0.5,
         alpha: float = 0.75,
         mix_within: str = "all",
+        row_weights: str = "product",
         ramp: float = 0.4,
         coef: float = 75.0,
         lr: float = 3e-3,
     ) -> None:
         if mix_within not in MIX_WITHIN:
             raise OptionError(f"mixmatch knows mix_within={' and '.join(MIX_WITHIN)}, not {mix_within!r}.")
+        if row_weights not in ROW_WEIGHTS:
+            raise OptionError(f"mixmatch knows row_weights={' and '.join(ROW_WEIGHTS)}, not {row_weights!r}.")
         if K < 1 or not 0 <= ramp <= 1:
             raise OptionError(f"mixmatch needs K of at least 1 and a ramp between 0 and 1, not K={K} and ramp={ramp}.")
         for name, value in {"T": T, "alpha": alpha, "coef": coef}.items():
             if not 0 < value < float("inf"):
                 raise OptionError(f"The option {name} of mixmatch must be a number above 0, but it is {value}.")
         self.K, self.T, self.alpha, self.mix_within, self.ramp = K, T, alpha, mix_within, ramp
-        self.coef, self.lr = coef, lr
+        self.row_weights, self.coef, self.lr = row_weights, coef, lr
 
     @torch.no_grad()
     def guess(self, net: Net, looks: list[Tensor]) -> Tensor:
@@ -93,7 +98,8 @@ class MixMatch(Method):
 
         share = beta(self.alpha, R, context.augment).to(x)
         share, partner = share.maximum(1 - share), self.partners(n, R, context.augment).to(x.device)
-        mixed, inputs, scales = Mixed(source, source[partner], share), blend(rows, partner, share), q.new_zeros(R, 2)
+        mixed = Mixed(source, source[partner], share, self.row_weights)
+        inputs, scales = blend(rows, partner, share), q.new_zeros(R, 2)
         scales[:n, 0], scales[n:, 1] = R / (n * self.coef), self.strength(context) * R / (R - n)
         targets = torch.cat([blend(labels, partner, share), scales], 1)
         return Views(inputs, Pass.PERTURBED, net.features(inputs, Pass.PERTURBED, mixed), targets, mixed)

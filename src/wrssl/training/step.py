@@ -128,7 +128,9 @@ class TrainingStep:
             trained = learned.rows(slice(0)) if self.method.mixes_labeled else learned
             options = options.with_rate(self.optimizer.param_groups[0]["lr"])
             estimate = self.hypergradient(trained, views, factors, outer, options, known)
-            gradient = estimate.gradient if mixed is None else mixed.gradient(estimate.gradient, len(index))
+            gradient = estimate.gradient
+            if mixed is not None:
+                gradient = mixed.gradient(gradient, self.weighting.factors(index).to(gradient))
         if self.weighting.wants_reference:
             assert batch.reference is not None
             known_rows = learned if batch.validation is None else self._validation(batch)

@@ -1,10 +1,10 @@
-"""Two random operations per image (Cubuk et al., 2020: "RandAugment"), with FixMatch's pool and ranges.
+"""Two random operations per image (Cubuk et al., 2020: "RandAugment"), with FixMatch's ranges.
 
 Per image two operations are drawn independently and uniformly from the pool, each with an amount of its own, uniform in
 its range. The geometric ones are multiplied into one matrix per image, so that an image is resampled once at most; the
 colour operations follow in the order of the draws. Where a colour operation was drawn before a geometric one, the two
 are thus exchanged, which makes little difference: brightness and colour commute with a resampling, and the others see
-interpolated pixels and a repeated border.
+interpolated pixels and a repeated border. The pool is FixMatch's too, without its histogram equalisation.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RandAugment:
         """A copy of ``x`` in which every image that drew a geometric operation is resampled once."""
         reach = (_TURN, _SHEAR, _SHEAR, self.move * x.shape[3], self.move * x.shape[2])
         signed, chosen = 2 * amount - 1, [drawn == self.pool.index(name) for name in GEOMETRY]
-        first, *later = affine_matrix(*(mask * far * signed for mask, far in zip(chosen, reach, strict=True)))
+        first, *later = affine_matrix(*(mask * (far * signed) for mask, far in zip(chosen, reach, strict=True)))
         for matrix in later:
             first = first @ matrix
         out = x.clone()
