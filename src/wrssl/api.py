@@ -203,6 +203,10 @@ class Method(ABC):
     def after_step(self, net: Net, step: int) -> None:  # noqa: B027  (optional hook)
         """Called after each optimiser step; Mean Teacher moves its teacher here."""
 
+    def companions(self) -> list[nn.Module]:
+        """Networks of the method's own, such as a teacher; they are in evaluation mode when the pool is judged."""
+        return []
+
     def state_dict(self) -> State:
         """Tensors that a resumed run needs."""
         return {}

@@ -37,13 +37,20 @@ def test_same_seed_same_result_and_the_global_generator_is_left_alone(digits, gl
     assert np.array_equal(numpy_state, np.random.get_state()[1])  # noqa: NPY002
 
 
-@pytest.mark.parametrize("method", wrssl.list_methods())
-@pytest.mark.parametrize("weights", ["none", "oracle", "wr-instance", "wr-cluster"])
+# Per step, with 20 labelled and 100 unlabelled rows; mixmatch mixes all of them and two looks at the pool once more.
+IMAGES = {
+    "supervised": 20, "pl": 120, "pi": 220, "mt": 220, "vat": 320, "entmin": 120, "uda": 220, "fixmatch": 220,
+    "mixmatch": 440,
+}  # fmt: skip
+PAIRS = [(m, w) for m in wrssl.list_methods() for w in ("none", "oracle", "wr-instance", "wr-cluster")]
+PAIRS.remove(("supervised", "wr-instance"))
+
+
+@pytest.mark.parametrize(("method", "weights"), PAIRS)
 def test_every_pair_runs_with_equal_steps_and_images(method, weights, moons):
     result = wrssl.fit(moons, method=method, weights=weights, steps=7, seed=0)
     assert result.metrics["optimizer_steps"] == 7
-    per_step = {"supervised": 20, "pl": 120, "pi": 220, "mt": 220, "vat": 320, "entmin": 120}[method]
-    assert result.metrics["images_forwarded"] == 7 * per_step
+    assert result.metrics["images_forwarded"] == 7 * IMAGES[method]
     assert list(result.verdicts.columns) == COLUMNS
     assert len(result.weights) == len(result.verdicts) == 1000
     assert result.weights.min() >= 0
@@ -52,6 +59,13 @@ def test_every_pair_runs_with_equal_steps_and_images(method, weights, moons):
         assert not result.weights.any()
     elif weights == "oracle":
         assert np.array_equal(result.weights, 1 - result.verdicts["is_ood"].to_numpy())
+
+
+@pytest.mark.parametrize("weights", ["wr-instance", "l2rw", "mwn", "ds3l", "uasd"])
+def test_a_method_that_ignores_the_pool_refuses_to_learn_weights_of_it(weights, moons, tmp_path):
+    with pytest.raises(OptionError, match=f"^supervised ignores the pool, so weights='{weights}' has nothing to weigh"):
+        wrssl.fit(moons, method="supervised", weights=weights, steps=3, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("bn", ["batch", "frozen", "eval", "weighted"])
@@ -175,7 +189,8 @@ def test_string_classes_come_back(moons):
         ({"seed": -1}, "seed"),
         ({"batch_size": 1}, "batch_size"),
         ({"lr": 0.0}, "lr"),
-        ({"gate": "cosine"}, "gate"),
+        ({"gate": "sine"}, "There is no gate"),
+        ({"gate": "cosine", "method": "supervised"}, "does not have both"),
         ({"budget": "rich"}, "budget"),
         ({"device": "abacus"}, "device"),
         ({"method_options": {"epsilon": 1}}, "no option 'epsilon'"),
@@ -253,7 +268,18 @@ def test_run_directory_round_trip(digits, tmp_path):
         again.predict(np.zeros((3, 1, 9, 9)))
 
 
-@pytest.mark.parametrize(("method", "weights"), [("vat", "wr-cluster"), ("mt", "wr-instance"), ("pi", "none")])
+@pytest.mark.parametrize(
+    ("method", "weights"),
+    [
+        ("vat", "wr-cluster"),
+        ("mt", "wr-instance"),
+        ("pi", "none"),
+        ("vat", "l2rw"),
+        ("pi", "mwn"),
+        ("mt", "ds3l"),
+        ("entmin", "uasd"),
+    ],
+)
 def test_a_stopped_run_goes_on_exactly(method, weights, moons, tmp_path, monkeypatch):
     from wrssl.training import state
     from wrssl.training.resume import resume_run

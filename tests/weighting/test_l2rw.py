@@ -43,7 +43,6 @@ def test_a_training_step_is_that_of_the_paper(one_step, method, scope):
         reported = torch.zeros(8, dtype=torch.float64) if u.max() == 0 else u / u.max()
         torch.testing.assert_close(lab.weighting.weights(index), reported, rtol=1e-9, atol=1e-9)
         counts.append(int((u > 0).sum()))
-    print(counts)
     assert 1 < max(counts) < 8  # some helped, some did not
 
 

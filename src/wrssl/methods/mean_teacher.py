@@ -65,6 +65,10 @@ class MeanTeacher(Method):
             if teacher.is_floating_point():
                 teacher.lerp_(student, 1 - a)
 
+    def companions(self) -> list[nn.Module]:
+        """The teacher."""
+        return [] if self.teacher is None else [self.teacher]
+
     def state_dict(self) -> State:
         """The teacher's parameters and buffers."""
         return {} if self.teacher is None else dict(self.teacher.state_dict())

@@ -26,8 +26,10 @@ def appraise(trainer: Trainer) -> NDArray[np.float64]:
     x, y = data.labeled
     known = prepare(x[: plan.batch_size]).to(trainer.device), y[: plan.batch_size].to(trainer.device)
     weights, images = np.empty(len(data.unlabeled)), Counter(net.images)
-    net.parts.eval()
     net.weights = None
+    net.parts.eval()
+    for companion in method.companions():
+        companion.eval()
     for rows in walk(len(data.unlabeled), plan.batch_size, "weighing the pool"):
         looks, attack = (stream(plan.seed, f"appraisal {kind}", rows.start) for kind in ("looks", "attack"))
         context = Context(plan.steps, plan.steps, looks, attack, data.noise, data.epsilon, data.augmentation, known)
@@ -41,6 +43,8 @@ def appraise(trainer: Trainer) -> NDArray[np.float64]:
             judged = trainer.weighting.judged(losses, p)
         assert judged is not None
         weights[rows] = judged.cpu().numpy()
+    for companion in method.companions():
+        companion.train()
     # What is counted are the passes that training needed.
     net.images.clear()
     net.images.update(images)

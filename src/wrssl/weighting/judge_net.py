@@ -47,7 +47,10 @@ class JudgeNet:
 
     def descend(self, a: Tensor, gradient: Tensor) -> None:
         """One step of Adam, given dL_V/dw for the weights V(a); a broken estimate moves nothing."""
-        gradient = torch.nan_to_num(gradient, 0.0, 0.0, 0.0)
+        known = gradient.isfinite()
+        if not bool(known.any()):
+            return
+        a, gradient = a[known], gradient[known]
         self.optimizer.zero_grad()
         with torch.enable_grad():
             self(a).backward(gradient.to(self.parameters[0]))

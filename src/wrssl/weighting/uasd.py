@@ -28,9 +28,9 @@ class Accumulated:
         index = index.to(self.visits.device)
         self.visits[index] += 1
         old, new = self.mean[index].float(), probabilities.to(self.mean.device, torch.float32)
-        now = old + (new - old) / self.visits[index].unsqueeze(1)
-        self.mean[index] = now.half()
-        return now.amax(1)
+        now = (old + (new - old) / self.visits[index].unsqueeze(1)).half()
+        self.mean[index] = now
+        return now.float().amax(1)  # of what is stored: the threshold is made of such numbers, and ties must stay ties
 
     def confidence(self) -> float:
         """The mean of max_c q_ic over the examples that have been visited."""
