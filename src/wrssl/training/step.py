@@ -78,7 +78,9 @@ class TrainingStep:
         unlabeled = weighted_mean(r, self._factors(index, views, r))
         term = method.coef * unlabeled
         passing = None if self.gate is None else self.gate(net.head, learned, term)
-        (term if passing is None else passing * term).backward()
+        if passing is not None:
+            term = passing * term
+        term.backward()
         self._descend(context.step)
         whole = labeled + term.detach()
         return Outcome(whole, labeled, unlabeled.detach(), self.weighting.weights(index).mean(), estimate, passing)
