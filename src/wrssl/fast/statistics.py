@@ -41,7 +41,7 @@ def statistics_of(norm: Weighted, asked: PassState, x: Tensor, positions: int) -
         norm.check_weights(x, asked.counts.w)
         values = asked.counts.values(positions)
         if values:
-            return Statistics(asked.counts.w.to(x.dtype) / asked.counts.total), values
+            return Statistics(asked.counts.shares(x.dtype)), values
     assert norm.running_mean is not None
     assert norm.running_var is not None
     # Clones: derivatives need the statistics of now, and a later pass may move the buffers before.

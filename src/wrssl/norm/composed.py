@@ -17,14 +17,16 @@ class Normalised(NamedTuple):
     Args:
         y: the batch.
         mean: the mean that was used.
-        variance: the variance that was used, unbiased.
+        variance: the variance that was used.
         counted: 1 for a batch that counts, 0 for one whose weights were not usable.
+        correction: what makes the variance unbiased.
     """
 
     y: Tensor
     mean: Tensor
     variance: Tensor
     counted: Tensor | int
+    correction: float = 1.0
 
 
 def per_channel(x: Tensor) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ class Counts(NamedTuple):
         total: Σ w; NaN if a weight is.
         squares: Σ w².
         heaviest: an example with the largest weight.
+        share: w / Σ w, for all layers at once.
     """
 
     w: Tensor
@@ -28,6 +29,11 @@ class Counts(NamedTuple):
     total: float
     squares: float
     heaviest: int
+    share: Tensor
+
+    def shares(self, dtype: torch.dtype) -> Tensor:
+        """The shares w / Σ w in this type."""
+        return self.share if self.share.dtype == dtype else self.w.to(dtype) / (self.total or 1.0)
 
     def values(self, positions: int) -> float:
         """The effective number of values, n = S (Σ w)² / Σ w²; zero if they make no statistic."""
@@ -45,5 +51,5 @@ def look(w: Tensor) -> Counts | None:
         return None
     # A list: a batch has some hundred weights, and four calls of torch would cost more than four walks along them.
     numbers: list[float] = w.tolist()
-    heaviest = numbers.index(max(numbers))
-    return Counts(w.clone(), min(numbers), float(sum(numbers)), float(sum(map(mul, numbers, numbers))), heaviest)
+    heaviest, total = numbers.index(max(numbers)), float(sum(numbers))
+    return Counts(w.clone(), min(numbers), total, float(sum(map(mul, numbers, numbers))), heaviest, w / (total or 1.0))

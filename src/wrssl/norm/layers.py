@@ -47,7 +47,7 @@ class Weighted(_BatchNorm):
         if state.source is Source.RUNNING and tracked:
             return PassState(Source.RUNNING, False)
         if state.source is Source.WEIGHTED and state.weights is not None:
-            return PassState(Source.WEIGHTED, state.updates and self.training, state.weights, state.counts)
+            return state if self.training or not state.updates else state._replace(updates=False)
         return PassState(Source.BATCH, state.updates)
 
     def _plain(self, input: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class Weighted(_BatchNorm):
                 running = self.running_mean.detach().to(dtype), self.running_var.detach().to(dtype)
             result = composed(x, self.weight, self.bias, w.to(dtype), running, self.eps)
         if state.updates and self.running_mean is not None:
-            self.move_running(result.mean, result.variance, result.counted)
+            self.move_running(result.mean, result.variance * result.correction, result.counted)
         return result.y.to(input.dtype)
 
     def move_running(self, mean: Tensor, variance: Tensor, counted: Tensor | int) -> None:

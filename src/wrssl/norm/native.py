@@ -56,9 +56,11 @@ def native(
     n = counts.values(positions)
     if not n:
         return None
-    omega, used = counts.w.to(x.dtype) / (positions * counts.total), list[Tensor]()
+    omega, used = counts.shares(x.dtype), list[Tensor]()
+    if positions > 1:
+        omega = omega / positions
     y: Tensor = _Native.apply(x, gamma, beta, omega, counts.heaviest, eps, used)  # type: ignore[no-untyped-call]
-    return Normalised(y, used[0], used[1] * (n / (n - 1)), 1)
+    return Normalised(y, used[0], used[1], 1, n / (n - 1))
 
 
 def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
