@@ -6,14 +6,21 @@ from functools import partial
 from typing import Any
 
 from wrssl.bench.effort import Effort
-from wrssl.bench.timing import Figure, interleave
+from wrssl.bench.timing import Figure, Pairs, interleave
 from wrssl.bench.trainers import images, make_trainer, stepper
 
 L = 5  # the paper's steps between two weight updates
 
 
 def over_plain(
-    effort: Effort, *, blocks: int, length: int, method: str = "vat", weights: str = "wr-cluster", **options: Any
+    effort: Effort,
+    *,
+    blocks: int,
+    length: int,
+    method: str = "vat",
+    weights: str = "wr-cluster",
+    trainers: int = 1,
+    **options: Any,
 ) -> Figure:
     """A step of a weighting over a step of the same method with ``weights="none", bn="batch"``.
 
@@ -23,16 +30,23 @@ def over_plain(
         length: steps of each that make up a pair; whole periods of the weighting.
         method: the base method of both.
         weights: the weighting of the numerator.
+        trainers: fresh ones of each kind, one after the other: two equal trainers may differ by some percent for all
+            their lives, by where their memory happens to lie.
         options: its policy ``bn`` and its own options.
     """
     make = partial(make_trainer, images(effort.pool), method=method, batch_size=effort.batch)
-    weighted, plain = stepper(make(weights=weights, **options)), stepper(make())
-    return interleave(weighted, plain, effort.times(blocks), length, effort.warmup).figure()
+    pairs = Pairs([], [])
+    for _ in range(trainers):
+        weighted, plain = stepper(make(weights=weights, **options)), stepper(make())
+        more = interleave(weighted, plain, effort.times(blocks // trainers), length, effort.warmup)
+        pairs.a.extend(more.a)
+        pairs.b.extend(more.b)
+    return pairs.figure()
 
 
 def last_layer(effort: Effort, method: str) -> Figure:
     """Weights of clusters by the hypergradient of the last layer, with weighted batch norm."""
-    return over_plain(effort, blocks=40, length=2 * L, method=method, L=L)
+    return over_plain(effort, blocks=90, length=L, method=method, trainers=5, L=L)
 
 
 def whole_network(effort: Effort, blocks: int, J: int, P: int, L: int) -> Figure:

@@ -18,14 +18,18 @@ from wrssl.norm.policies import PassState, Source
 
 
 def statistics(
-    layers: Iterable[Weighted], source: Source, updates: bool, w: Tensor | None
+    layers: Iterable[Weighted], source: Source, updates: bool, w: Tensor | None, counts: Counts | None = None
 ) -> AbstractContextManager[None]:
-    """Within the context these layers take their statistics from ``source``; ``w=None`` means every weight is 1."""
-    return _Listening(layers, _state(source, updates, w))
+    """Within the context these layers take their statistics from ``source``; ``w=None`` means every weight is 1.
+
+    ``counts`` is what ``look(w)`` gave, where somebody has looked already.
+    """
+    return _Listening(layers, _state(source, updates, w, counts))
 
 
-def _state(source: Source, updates: bool, w: Tensor | None) -> PassState:
-    counts = look(w) if w is not None and source is Source.WEIGHTED else None
+def _state(source: Source, updates: bool, w: Tensor | None, counts: Counts | None = None) -> PassState:
+    if counts is None and w is not None and source is Source.WEIGHTED:
+        counts = look(w)
     # The copy: what happens to w within the context must not reach one kind of kernel and miss another.
     return PassState(source, updates, w if counts is None else counts.w, counts)
 

@@ -59,7 +59,10 @@ def native(
     omega, used = counts.shares(x.dtype), list[Tensor]()
     if positions > 1:
         omega = omega / positions
-    y: Tensor = _Native.apply(x, gamma, beta, omega, counts.heaviest, eps, used)  # type: ignore[no-untyped-call]
+    if _is_table(x) and not torch.is_grad_enabled() and not _along(x, gamma, beta):
+        y, mean, variance = table.forward(x.view(x.shape[:2]), gamma, beta, omega, counts.heaviest, eps)
+        return Normalised(y.view(x.shape), mean, variance, 1, n / (n - 1))
+    y = _Native.apply(x, gamma, beta, omega, counts.heaviest, eps, used)  # type: ignore[no-untyped-call]
     return Normalised(y, used[0], used[1], 1, n / (n - 1))
 
 
@@ -72,8 +75,13 @@ def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
         and all(p.dtype == x.dtype for p in given)
         # vmap cannot look into a custom function, and forward mode only where the function has a ``jvp``.
         and not torch._C._are_functorch_transforms_active()
-        and (_is_table(x) or all(forward_ad.unpack_dual(p).tangent is None for p in given))
+        and (_is_table(x) or not _along(*given))
     )
+
+
+def _along(*tensors: Tensor | None) -> bool:
+    """Whether somebody differentiates along a tangent of one of these."""
+    return any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
 
 
 def _is_table(x: Tensor) -> bool:

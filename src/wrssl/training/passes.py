@@ -11,7 +11,8 @@ from torch.func import functional_call
 from wrssl.api import Mixed, Pass
 from wrssl.fast import accelerate
 from wrssl.models.split import Split
-from wrssl.norm import policy_table, statistics, weighted_layers
+from wrssl.norm import Source, policy_table, statistics, weighted_layers
+from wrssl.norm.counts import look
 
 TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
 
@@ -29,9 +30,20 @@ class PolicyNet:
         self.parts, self.policy, self.table, self.fast = parts, policy, policy_table(policy), fast
         self.backbone = (accelerate(parts.backbone, parts.head.weight.device) if fast else None) or parts.backbone
         self.layers = weighted_layers(parts.model)
-        self.weights: Tensor | None = None  # of the current unlabelled batch; set before its passes
+        self.weights = None
         self.images: Counter[Pass] = Counter()
         self._twins: dict[int, PolicyNet] = {}
+
+    @property
+    def weights(self) -> Tensor | None:
+        """Those of the current unlabelled batch, set before its passes; None where all count alike."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, w: Tensor | None) -> None:
+        self._weights = w
+        # One look serves all passes over the batch.
+        self._counts = look(w) if w is not None and self.policy == "weighted" else None
 
     @property
     def head(self) -> nn.Linear:
@@ -47,7 +59,8 @@ class PolicyNet:
         """The input of the last layer, shape (B, d)."""
         self.images[kind] += len(x)
         source, updates = self.table[kind]
-        with statistics(self.layers, source, updates, self.weights_of(mixed)):
+        counts = self._counts if mixed is None and source is Source.WEIGHTED else None
+        with statistics(self.layers, source, updates, self.weights_of(mixed), counts):
             features: Tensor = self.backbone(x)
         return features
 

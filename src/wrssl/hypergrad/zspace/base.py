@@ -44,3 +44,7 @@ class LogitLoss(ABC):
     @abstractmethod
     def gauss_newton(self, z: Tensor, t: Tensor) -> Matvec:
         """``u ↦ G u`` with a positive semi-definite G close to the Hessian."""
+
+    def softmax_multiple(self, t: Tensor) -> Tensor | None:
+        """The number m of each row, ``(B, 1)``, where ``gauss_newton`` is m times the Jacobian of the softmax."""
+        return None
