@@ -168,7 +168,7 @@ def bench(
     only: Annotated[list[str] | None, typer.Option(help="A key to measure, repeatable; default all.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """What a step costs, as ratios measured in one run on this machine, in about five minutes."""
+    """What a step costs, as ratios measured in one run on this machine, in about nine minutes."""
     from wrssl.bench import run_bench
 
     run_bench(only or (), json_)
