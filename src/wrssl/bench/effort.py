@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Effort:
-    """The defaults are those of ``wrssl bench``, about five minutes on one core.
+    """The defaults are those of ``wrssl bench``, about nine minutes on one core.
 
     Attributes:
         share: of the repetitions.

@@ -29,7 +29,7 @@ def run_bench(only: Sequence[str] = (), as_json: bool = False, effort: Effort | 
     Args:
         only: the keys to measure; none means all.
         as_json: one flat JSON object instead of the table.
-        effort: how much work; default about five minutes.
+        effort: how much work; default about nine minutes.
     """
     keys, start = choose(only), time.monotonic()
     with threads(THREADS):
