@@ -167,6 +167,14 @@ class Views:
     targets: Tensor
     mixed: Mixed | None = None
 
+    def weights(self, w: Tensor) -> Tensor:
+        """The weights of the rows, from those of the batch."""
+        return w if self.mixed is None else self.mixed.weights(w)
+
+    def of_members(self, rows: Tensor, size: int) -> Tensor:
+        """What is known about rows, as something about the members of the batch."""
+        return rows if self.mixed is None else self.mixed.of_members(rows, size)
+
 
 class Method(ABC):
     """A base SSL method: an unlabelled loss r_j per example, never a mean.

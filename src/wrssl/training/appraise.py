@@ -36,11 +36,8 @@ def appraise(trainer: Trainer) -> NDArray[np.float64]:
         views = method.views(net, prepare(data.unlabeled[rows]).to(trainer.device), context)
         with torch.no_grad():
             logits = net.head(views.features)
-            losses, p = method.loss(logits, views.targets), logits.softmax(1)
-            if views.mixed is not None:
-                size = rows.stop - rows.start
-                losses, p = views.mixed.of_members(losses, size), views.mixed.of_members(p, size)
-            judged = trainer.weighting.judged(losses, p)
+            said = method.loss(logits, views.targets), logits.softmax(1)
+            judged = trainer.weighting.judged(*(views.of_members(part, rows.stop - rows.start) for part in said))
         assert judged is not None
         weights[rows] = judged.cpu().numpy()
     for companion in method.companions():

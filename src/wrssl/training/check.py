@@ -84,7 +84,7 @@ def check_hypergradient(
     weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=stream(seed, "check"), dtype=torch.float64)
     net.weights = weights
     views = base.views(net, batch.x_u.double(), context)
-    rows = weights if views.mixed is None else views.mixed.weights(weights)
+    rows = views.weights(weights)
     with torch.no_grad():
         labeled = LabeledBatch(x_l, net.features(x_l, Pass.LOOKAHEAD), batch.y_l)
         labeled = labeled.rows(slice(0)) if base.mixes_labeled else labeled

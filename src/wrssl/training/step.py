@@ -102,8 +102,7 @@ class TrainingStep:
 
     def _factors(self, index: Tensor, views: Views, like: Tensor) -> Tensor:
         """What multiplies the loss of each row."""
-        factors = self.weighting.factors(index).to(like)
-        return factors if views.mixed is None else views.mixed.weights(factors)
+        return views.weights(self.weighting.factors(index).to(like))
 
     def _update_weights(
         self,
@@ -117,9 +116,7 @@ class TrainingStep:
     ) -> Estimate | None:
         """Tell the weighting what the batch looks like and, where it asks, how the validation loss depends on it."""
         index, mixed = batch.index, views.mixed
-        losses, p = r.detach(), logits.detach().softmax(1)
-        if mixed is not None:
-            losses, p = mixed.of_members(losses, len(index)), mixed.of_members(p, len(index))
+        losses, p = (views.of_members(rows, len(index)) for rows in (r.detach(), logits.detach().softmax(1)))
         self.weighting.observe(index, losses, p)
         options: HypergradientOptions | None = self.weighting.estimator(step)
         estimate = gradient = reference = None
