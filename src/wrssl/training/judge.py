@@ -80,6 +80,7 @@ def _run_metrics(trainer: Trainer) -> dict[str, Any]:
         "test_accuracy": None,
         "test_loss": None,
         "val_accuracy": best.accuracy if best.state else None,
+        "val_loss": best.loss if best.state else None,
         "last_val_accuracy": trainer.history[-1]["val_accuracy"] if trainer.history else None,
         "best_step": best.step,
         "optimizer_steps": trainer.done,
