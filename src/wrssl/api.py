@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 State: TypeAlias = dict[str, Tensor]
@@ -262,6 +264,8 @@ class Pool:
         size: number of members M.
         num_classes: C.
         embed: ``embed(kind)`` gives M rows for ``"raw"``, ``"pca"`` or ``"features"``.
+        embed_known: the same for the labelled examples, followed by the validation examples that drive the weights.
+        known_labels: the classes of those examples.
         seed: for the weighting's own randomness.
         reference: number of examples that ``Signal.reference`` can name.
         truth: is_ood, handed to a weighting that declares ``wants_truth`` (the oracle) and to nobody else.
@@ -273,6 +277,8 @@ class Pool:
     seed: int
     truth: Tensor | None = None
     reference: int = 0
+    embed_known: Callable[[str], Rows] | None = None
+    known_labels: Tensor | None = None
 
 
 class Weighting(ABC):
@@ -296,6 +302,13 @@ class Weighting(ABC):
     def begin_step(self, step: int) -> None:  # noqa: B027  (optional hook)
         """Called before each step; re-clustering happens here."""
 
+    def admission(self) -> Tensor | None:
+        """How often each member is visited, relative to the others: numbers in (0, 1], float32, shape ``(M,)``.
+
+        None where all are visited alike. A new tensor, and only that, says that it has changed.
+        """
+        return None
+
     def estimator(self, step: int) -> Any:
         """The hypergradient estimator to run in this step, or None where the weighting needs none."""
         return None
@@ -317,6 +330,10 @@ class Weighting(ABC):
 
     def update(self, index: Tensor, signal: Signal) -> None:  # noqa: B027  (optional hook)
         """Learn from one step."""
+
+    def belonging(self, rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Conformal p-value and ood_score of these members, where the weighting knows more than the network does."""
+        return None
 
     def clusters(self) -> Tensor | None:
         """The cluster of each member, where the weighting has clusters."""

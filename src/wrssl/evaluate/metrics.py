@@ -30,3 +30,14 @@ def fpr_at_tpr(score: NDArray[np.floating], positive: NDArray[np.bool_], tpr: fl
     needed = int(np.ceil(tpr * len(caught) - 1e-9))  # 0.55 · 100 is 55.000000000000007
     threshold = caught[max(1, needed) - 1]
     return float((score[~positive] >= threshold).mean())
+
+
+def average_precision(score: NDArray[np.floating], positive: NDArray[np.bool_]) -> float | None:
+    """AUPR: Σ_k (R_k − R_{k−1}) P_k over the distinct thresholds, highest first; None where one group is empty."""
+    score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive, dtype=bool)
+    if not positive.any() or positive.all():
+        return None
+    order = np.argsort(-score, kind="stable")
+    last = np.r_[np.diff(score[order]) != 0, True]  # equal scores are one threshold
+    caught, taken = positive[order].cumsum()[last], np.flatnonzero(last) + 1
+    return float((np.diff(caught, prepend=0) * caught / taken).sum() / positive.sum())

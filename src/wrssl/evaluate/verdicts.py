@@ -1,14 +1,17 @@
 """One row per pool member: does it help (weight), does it belong (ood_score), and what to do with it (verdict).
 
-ood_score is a conformal p-value turned round. The strangeness of an example is its energy s = −log Σ_c exp z_c; with
-the strangeness of n reference examples that were not trained on (the validation set),
+ood_score is a conformal p-value turned round. Where the weighting has compared the pool with the labels (``wr``,
+``prior``), the p-value is that of its score (``wrssl.priors.calibrate``). For every other weighting the strangeness of
+an example is its energy s = −log Σ_c exp z_c; with that of n reference examples that were not trained on (the
+validation set),
 
     p_j = (1 + #{reference: s ≥ s_j}) / (n + 1),   ood_score_j = 1 − p_j.
 
-For a member that comes from the reference distribution P(p ≤ a) ≤ a, whatever the network, as long as the network was
-chosen without the reference: at most that share of members that belong gets the verdict ``drop``. The validation set
-drove the weights and chose the checkpoint, a weak dependence. Where there is none the labelled examples are the
-reference; the network was trained on them, so that p is too small then.
+For a member that comes from the reference distribution P(p ≤ a) ≤ a, whatever the score is worth, as long as it was
+found without the reference: at most that share of members that belong gets the verdict ``drop``. With fewer than
+1/rate − 1 references p is above the rate always, and nothing is dropped. The energy depends weakly on the validation
+set, which chose the checkpoint; without one the labelled examples are the reference, the network was trained on them,
+and p is too small.
 
     drop    p ≤ rate (the false-drop rate, default 5 %)
     doubt   p ≤ 4·rate, or a weight below ½
@@ -26,10 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wrssl.priors.calibrate import conformal_p
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
+
+    Belonging = Callable[[slice], tuple[NDArray[np.float64], NDArray[np.float64]] | None]
 
 FALSE_DROP_RATE = 0.05
 VERDICTS = np.array(["drop", "doubt", "keep"], dtype=object)
@@ -38,14 +45,6 @@ VERDICTS = np.array(["drop", "doubt", "keep"], dtype=object)
 def energy(logits: Tensor) -> Tensor:
     """The strangeness s = −log Σ_c exp z_c: high where no class is recognised."""
     return -logits.logsumexp(1)
-
-
-def conformal_p(strangeness: Tensor, reference: Tensor) -> NDArray[np.float64]:
-    """p_j = (1 + #{reference ≥ s_j}) / (n + 1)."""
-    ordered = np.sort(reference.double().numpy())
-    at_least = len(ordered) - np.searchsorted(ordered, strangeness.double().numpy(), side="left")
-    p: NDArray[np.float64] = (1 + at_least) / (len(ordered) + 1)
-    return p
 
 
 def verdict_of(p: NDArray[np.float64], weight: NDArray[np.float64], rate: float) -> NDArray[np.object_]:
@@ -64,6 +63,7 @@ def verdict_table(
     cluster: Tensor | None,
     classes: NDArray[Any],
     rate: float = FALSE_DROP_RATE,
+    belonging: Belonging | None = None,
 ) -> pd.DataFrame:
     """The table of verdicts, in pool order.
 
@@ -76,6 +76,8 @@ def verdict_table(
         cluster: the cluster of each member where there are clusters.
         classes: the names of the classes.
         rate: the false-drop rate.
+        belonging: p-value and ood_score of these members by a better judge than the energy; None from one that has
+            no opinion.
     """
     import pandas as pd
 
@@ -84,12 +86,15 @@ def verdict_table(
     verdict = np.empty(size, dtype=object)
     names = names.astype(object) if names.dtype.kind in "US" else names
     label = np.empty(size, dtype=names.dtype)
-    usual, start = energy(reference).sort().values, 0
+    usual, start = -energy(reference).double().numpy(), 0
     for part in (logits,) if isinstance(logits, Tensor) else logits:
         rows = slice(start, start := start + len(part))
-        p = conformal_p(energy(part), usual)
+        known = belonging(rows) if belonging is not None else None
+        if known is None:
+            p = conformal_p(-energy(part).double().numpy(), usual)
+            known = p, 1 - p
         best = part.softmax(1).max(1)
-        score[rows], verdict[rows] = 1 - p, verdict_of(p, weight[rows], rate)
+        score[rows], verdict[rows] = known[1], verdict_of(known[0], weight[rows], rate)
         confidence[rows], label[rows] = best.values.numpy(), names[best.indices.numpy()]
     if start != size:
         raise ValueError(f"There are logits of {start} members and weights of {size}.")

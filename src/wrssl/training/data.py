@@ -13,6 +13,7 @@ from wrssl.training.batch import Batch
 from wrssl.training.order import Order
 from wrssl.training.randomness import stream, stream_seed
 from wrssl.training.roles import Roles, assign_roles, fold_of
+from wrssl.training.thinned import ThinnedOrder
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,26 @@ class Batches:
     """
 
     def __init__(self, data: TrainingData, batch_size: int, seed: int, device: torch.device) -> None:
-        self.data, self.seed, self.device = data, seed, device
+        self.data, self.seed, self.device, self.batch_size = data, seed, device, batch_size
         self.labeled = Order(len(data.labeled[1]), batch_size, stream_seed(seed, "labelled order"))
-        self.unlabeled = Order(len(data.unlabeled), batch_size, stream_seed(seed, "unlabelled order"))
+        self._admission: Tensor | None = None
+        self.unlabeled: Order | ThinnedOrder = self._everybody()
         meta = data.roles.meta
         self.meta = None if meta is None else Order(len(meta[1]), batch_size, stream_seed(seed, "meta order"))
         self.folds = fold_of(data.labeled[1], seed)
+
+    def _everybody(self) -> Order:
+        return Order(len(self.data.unlabeled), self.batch_size, stream_seed(self.seed, "unlabelled order"))
+
+    def admit(self, admission: Tensor | None) -> None:
+        """Visit the members of the pool as often as ``admission`` says from now on; None visits all alike."""
+        if admission is self._admission:
+            return
+        self._admission = admission
+        if admission is None:
+            self.unlabeled = self._everybody()
+        else:
+            self.unlabeled = ThinnedOrder(admission, self.batch_size, stream_seed(self.seed, "unlabelled order"))
 
     def __call__(self, step: int, updates_weights: bool, wants_reference: bool = False) -> Batch:
         """The batch of this step.

@@ -52,7 +52,7 @@ class EmbeddedRows:
         return torch.cat([self.f(part) for part in self.pool[rows].split(CHUNK)])
 
 
-def principal_components(pool: Tensor, generator: torch.Generator) -> EmbeddedRows:
+def principal_components(pool: Tensor, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
     """(x − m)ᵀV with the mean m and the first 50 eigenvectors V of the covariance of at most 20,000 random members."""
     chosen = sample_rows(len(pool), FIT_ROWS, generator).sort().values
     # Filled and centred in place: with images of 3 × 32 × 32 this matrix has half a gigabyte.
@@ -63,24 +63,44 @@ def principal_components(pool: Tensor, generator: torch.Generator) -> EmbeddedRo
     part -= mean
     directions = torch.linalg.eigh(part.T @ part / len(part))[1].flip(1)[:, :COMPONENTS].float()
     mean = mean.float()
-    return EmbeddedRows(pool, lambda x: (raw_rows(x) - mean) @ directions)
+    return lambda x: (raw_rows(x) - mean) @ directions
 
 
 class PoolEmbedding:
-    """``embed(kind)`` for a weighting: hides the pool's values, the network and the device."""
+    """``embed(kind)`` for a weighting: hides the values of pool and labelled examples, the network and the device.
 
-    def __init__(self, pool: Tensor, net: PolicyNet, device: torch.device, generator: torch.Generator) -> None:
-        self.pool, self.net, self.device, self.generator = pool, net, device, generator
+    Args:
+        pool: the values of the pool as they are stored.
+        known: those of the labelled examples.
+        net: the network whose features may be asked for.
+        device: where it lives.
+        generator: of the sample that principal components are found in.
+    """
+
+    def __init__(
+        self, pool: Tensor, known: Tensor, net: PolicyNet, device: torch.device, generator: torch.Generator
+    ) -> None:
+        self.values, self.known_values, self.net, self.device, self.generator = pool, known, net, device, generator
+        self._components: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, kind: str) -> EmbeddedRows:
         """M float32 rows; those of ``"features"`` belong to the network as it is when they are read."""
+        return EmbeddedRows(self.values, self._embedding(kind))
+
+    def known(self, kind: str) -> EmbeddedRows:
+        """The same for the labelled examples."""
+        return EmbeddedRows(self.known_values, self._embedding(kind))
+
+    def _embedding(self, kind: str) -> Callable[[Tensor], Tensor]:
         if kind == "raw":
-            return EmbeddedRows(self.pool, raw_rows)
+            return raw_rows
         if kind == "pca":
-            with announced("finding the principal components of the pool"):
-                return principal_components(self.pool, self.generator)
+            if self._components is None:
+                with announced("finding the principal components of the pool"):
+                    self._components = principal_components(self.values, self.generator)
+            return self._components
         if kind == "features":
-            return EmbeddedRows(self.pool, self._features)
+            return self._features
         raise OptionError(f"There is no embedding {kind!r}; choose raw, pca or features.")
 
     @torch.no_grad()

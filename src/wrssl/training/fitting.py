@@ -188,11 +188,20 @@ def pool_of(
     scenario: Scenario, data: TrainingData, weighting: Weighting, net: PolicyNet, device: torch.device, seed: int
 ) -> Pool:
     """What the weighting may know about the pool."""
-    embed = PoolEmbedding(scenario.unlabeled, net, device, stream(seed, "embedding"))
-    truth = is_ood(scenario) if weighting.wants_truth else None
-    known = data.labeled if data.roles.meta is None else data.roles.meta
-    weighting_seed = stream_seed(seed, "weighting")
-    return Pool(len(scenario.unlabeled), scenario.num_classes, embed, weighting_seed, truth, len(known[1]))
+    outer = data.labeled if data.roles.meta is None else data.roles.meta
+    parts = [data.labeled] if data.roles.meta is None else [data.labeled, data.roles.meta]
+    x, y = (torch.cat([part[side] for part in parts]) for side in (0, 1))
+    embed = PoolEmbedding(scenario.unlabeled, x, net, device, stream(seed, "embedding"))
+    return Pool(
+        len(scenario.unlabeled),
+        scenario.num_classes,
+        embed,
+        stream_seed(seed, "weighting"),
+        is_ood(scenario) if weighting.wants_truth else None,
+        len(outer[1]),
+        embed.known,
+        y,
+    )
 
 
 def describe(scenario: Scenario) -> dict[str, Any]:

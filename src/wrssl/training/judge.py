@@ -17,7 +17,7 @@ from wrssl.api import Weighting
 from wrssl.data import Scenario
 from wrssl.data.patience import walk
 from wrssl.evaluate.infer import accuracy_and_loss, logits_of
-from wrssl.evaluate.metrics import auroc, fpr_at_tpr
+from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
 from wrssl.evaluate.truth import is_ood
 from wrssl.evaluate.verdicts import verdict_table
 from wrssl.training.appraise import appraise, judges_anew
@@ -48,6 +48,7 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Resul
         truth,
         trainer.weighting.clusters() if used else None,
         scenario.classes,
+        belonging=trainer.weighting.belonging if used else None,
     )
     metrics = {**_run_metrics(trainer), **_pool_metrics(verdicts, weights, truth)}
     if scenario.test is not None:
@@ -94,10 +95,17 @@ def _run_metrics(trainer: Trainer) -> dict[str, Any]:
 
 def _pool_metrics(verdicts: pd.DataFrame, weights: NDArray[np.float64], truth: Tensor | None) -> dict[str, Any]:
     """Scores against the truth; None where it is unknown, or where the pool holds one kind of member only."""
-    names = ("ood_auroc", "ood_fpr95", "weight_auroc", "mean_weight_id", "mean_weight_ood")
-    if truth is None:
-        return dict.fromkeys(names)
-    foreign, score = truth.numpy(), verdicts["ood_score"].to_numpy()
-    means = [float(weights[part].mean()) if part.any() else None for part in (~foreign, foreign)]
-    values = (auroc(score, foreign), fpr_at_tpr(score, foreign), auroc(weights, ~foreign), *means)
-    return dict(zip(names, values, strict=True))
+    names = ("auroc", "fpr95", "aupr")
+    foreign = None if truth is None else truth.numpy()
+    found: dict[str, Any] = {}
+    for what, score, sign in (("ood", verdicts["ood_score"].to_numpy(), 1), ("weight", weights, -1)):
+        for name, measure in zip(names, (auroc, fpr_at_tpr, average_precision), strict=True):
+            # A weight is a detector too: those that belong should have the higher one.
+            positive = foreign if foreign is None or sign > 0 else ~foreign
+            found[f"{what}_{name}"] = None if positive is None else measure(score, positive)
+    dropped = (verdicts["verdict"] == "drop").to_numpy()
+    for name, values in (("mean_weight", weights), ("drop_rate", dropped)):
+        for group, part in (("id", None if foreign is None else ~foreign), ("ood", foreign)):
+            known = part is not None and part.any()
+            found[f"{name}_{group}"] = float(values[part].mean()) if known else None
+    return found

@@ -127,6 +127,7 @@ class Trainer:
             group["lr"] = plan.lr * (LR_DROP if step >= plan.steps / 2 else 1.0)
         if self.method.uses_unlabeled:
             self.weighting.begin_step(step)
+            self.batches.admit(self.weighting.admission())
         options = self.weighting.estimator(step) if self.method.uses_unlabeled else None
         updates = options is not None and options.outer == "validation"
         context = Context(

@@ -40,6 +40,13 @@ def permute(position: np.ndarray, epoch: np.ndarray, size: int, key: int) -> np.
     return value.astype(np.int64)
 
 
+def epoch_shift(epoch: np.ndarray, key: int) -> np.ndarray:
+    """A number in [0, 1) for each epoch."""
+    bits = _mix(epoch.astype(np.uint64) + np.uint64(key) + np.uint64(1 << 62)) >> np.uint64(11)
+    shift: np.ndarray = bits.astype(np.float64) / float(1 << 53)
+    return shift
+
+
 class Order:
     """The endless sequence of batches over ``size`` members.
 

@@ -12,6 +12,8 @@ from wrssl.weighting import l2rw  # isort: skip
 from wrssl.weighting import mwn  # isort: skip
 from wrssl.weighting import ds3l  # isort: skip
 from wrssl.weighting import uasd  # isort: skip
+from wrssl.weighting import prior  # isort: skip
+from wrssl.weighting import wr  # isort: skip
 
 __all__ = [
     "WEIGHTINGS",
@@ -23,6 +25,8 @@ __all__ = [
     "mwn",
     "none",
     "oracle",
+    "prior",
     "register_weighting",
     "uasd",
+    "wr",
 ]

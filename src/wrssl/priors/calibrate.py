@@ -1,0 +1,76 @@
+"""From a score to the two numbers that a user sees: does it belong (p), and with which weight does it take part.
+
+**p.** The conformal p-value of a member: with the out-of-fold scores of n reference examples,
+
+    p_j = (1 + #{reference: s ≤ s_j}) / (n + 1).
+
+For a member that comes from the distribution of the reference P(p ≤ a) ≤ a, whatever the score is worth. ``smooth_p``
+has its steps joined by straight lines in s, so that members between two references keep their order; it is never above
+p, and it is what ood_score = 1 − smooth_p shows. The verdict uses the p with the guarantee.
+
+**weight.** If a share π of the pool comes from the reference distribution, then P(own | x) = π p_known(x)/p_pool(x).
+The ratio ρ(s) of the two densities is estimated by isotonic regression of "is a reference" on the score, both samples
+counting as one half; π follows from the mean of ρ over the reference (Elkan, Noto, 2008: "Learning classifiers from
+only positive and unlabeled data"):
+
+    w(s) = min(1, ρ(s) / mean_known ρ).
+
+Where the score tells nothing ρ is constant and every weight is 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+CAP = 0.9  # ρ of the reference is cut at this quantile: the top step of an isotonic fit rests on few examples
+
+
+def conformal_p(score: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """p_j as above; ``known`` need not be sorted."""
+    at_most = np.searchsorted(np.sort(known), score, side="right")
+    p: NDArray[np.float64] = (1 + at_most) / (len(known) + 1)
+    return p
+
+
+def smooth_p(score: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """#{reference ≤ s}/(n + 1) at the scores of the reference, straight lines between, an exponential below them."""
+    n = len(known)
+    nodes, counts = np.unique(known, return_counts=True)
+    lower = np.interp(score, nodes, counts.cumsum()) / (n + 1)
+    below = np.exp(np.minimum(score - nodes[0], 0)) * counts[0] / (n + 1)
+    p: NDArray[np.float64] = np.where(score < nodes[0], below, lower)
+    return p
+
+
+@dataclass(frozen=True)
+class WeightCurve:
+    """w as an increasing function of the score: straight lines between nodes, constant beyond them."""
+
+    nodes: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def __call__(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """w(s) in [0, 1]."""
+        w: NDArray[np.float64] = np.interp(score, self.nodes, self.values)
+        return w
+
+
+def weight_curve(known: NDArray[np.float64], pool: NDArray[np.float64]) -> WeightCurve:
+    """Fit w to out-of-fold scores of the reference and of the pool."""
+    from sklearn.isotonic import IsotonicRegression
+
+    n, m = len(known), len(pool)
+    scores, member = np.r_[known, pool], np.r_[np.ones(n), np.zeros(m)]
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, member, np.r_[np.full(n, 1 / n), np.full(m, 1 / m)])
+    ratio = _odds(fitted.predict(known))
+    scale = float(np.minimum(ratio, np.quantile(ratio, CAP)).mean())
+    nodes = np.asarray(fitted.X_thresholds_, dtype=np.float64)
+    values = _odds(np.asarray(fitted.y_thresholds_, dtype=np.float64))
+    return WeightCurve(nodes, np.clip(values / scale, 0, 1) if scale > 0 else np.ones_like(values))
+
+
+def _odds(q: NDArray[np.float64]) -> NDArray[np.float64]:
+    return q / np.maximum(1 - q, 1e-9)

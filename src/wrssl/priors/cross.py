@@ -1,0 +1,102 @@
+"""Scores out of fold: every row is judged by models that were fitted without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wrssl.priors.kinds import KINDS
+from wrssl.priors.samples import Matrix, Samples, Score
+from wrssl.priors.stack import log_loss, stack
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Standard:
+    """(x − mean) / deviation of the pool, column by column, cut where a value is absurd."""
+
+    mean: Matrix
+    deviation: Matrix
+
+    LIMIT = 20.0  # deviations: keeps the square of one wild column from drowning all others
+
+    @classmethod
+    def of(cls, rows: Matrix) -> Standard:
+        """Of these rows; a column with one value is left as it is."""
+        deviation = rows.std(0, dtype=np.float64)
+        return cls(
+            rows.mean(0, dtype=np.float64).astype(np.float32),
+            np.where(deviation > 1e-12, deviation, 1.0).astype(np.float32),
+        )
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        """The rows in these units."""
+        scaled: Matrix = np.clip((rows - self.mean) / self.deviation, -self.LIMIT, self.LIMIT)
+        return scaled
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """The stacked scores of the samples, out of fold, and how to score any other row.
+
+    Attributes:
+        known: of the reference.
+        pool: of the part of the pool that the kinds were fitted to.
+        shares: v of the stack.
+        log_loss: of the stack.
+    """
+
+    known: NDArray[np.float64]
+    pool: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    log_loss: float
+    _models: list[list[Score]]  # by fold and kind
+    _scale: NDArray[np.float64]  # by fold and kind: mean and deviation of the score over the pool
+    _shift: float
+
+    def score(self, rows: Matrix) -> NDArray[np.float64]:
+        """The mean over the folds, for rows that no model was fitted to."""
+        total = np.zeros(len(rows))
+        for models, scale in zip(self._models, self._scale, strict=True):
+            for model, share, (mean, deviation) in zip(models, self.shares, scale, strict=True):
+                if share > 0:
+                    total += share * (model(rows) - mean) / deviation
+        return total / len(self._models) + self._shift
+
+
+def cross(samples: Samples, kinds: Sequence[str], random: np.random.Generator) -> Crossed:
+    """Fit every kind without each fold, score the fold, stack the scores."""
+    seed = int(random.integers(2**31))
+    folds_known, folds_pool = balanced_folds(samples.labels, random), random.permutation(len(samples.pool)) % FOLDS
+    known, pool = (np.empty((len(rows), len(kinds))) for rows in (samples.known, samples.pool))
+    everyone = range(FOLDS)
+    models, scale = [list[Score]() for _ in everyone], np.empty((FOLDS, len(kinds), 2))
+    for fold in everyone:
+        inside_known, inside_pool = folds_known == fold, folds_pool == fold
+        rest = Samples(samples.known[~inside_known], samples.labels[~inside_known], samples.pool[~inside_pool])
+        for number, kind in enumerate(kinds):
+            model = KINDS[kind](rest, seed)
+            models[fold].append(model)
+            there = model(samples.pool[inside_pool])
+            mean, deviation = float(there.mean()), max(float(there.std()), 1e-12)
+            scale[fold, number] = mean, deviation
+            # In units of the pool, fold by fold: two fits of a kind need not agree on a scale.
+            pool[inside_pool, number] = (there - mean) / deviation
+            if inside_known.any():
+                known[inside_known, number] = (model(samples.known[inside_known]) - mean) / deviation
+    shares, shift = stack(known, pool)
+    z_known, z_pool = known @ shares + shift, pool @ shares + shift
+    return Crossed(z_known, z_pool, shares, log_loss(z_known, z_pool), models, scale, shift)
+
+
+def balanced_folds(labels: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+    """A fold for every labelled row; every class is spread over the folds."""
+    shuffled = random.permutation(len(labels))
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    folds = np.empty(len(labels), dtype=np.int64)
+    folds[by_class] = np.arange(len(labels)) % FOLDS
+    return folds

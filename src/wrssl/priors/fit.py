@@ -1,0 +1,105 @@
+"""The prior of a whole pool: kinds fitted crosswise, stacked, and calibrated.
+
+The reference (labelled examples, and the validation examples that drive the weights) and a random part of the pool are
+divided into folds. Every kind is fitted without one fold and scores it, so that no row is judged by a model that was
+fitted to it; the stack and the calibration see such scores only. The rest of the pool is scored by all fold models,
+whose mean is less noisy than one of them: its p-values are, if anything, too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from wrssl.api import DataError, Rows
+from wrssl.data.patience import announced, walk
+from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
+from wrssl.priors.cross import Standard, cross
+from wrssl.priors.kinds import DEFAULT
+from wrssl.priors.samples import Matrix, Samples
+
+Index: TypeAlias = slice | NDArray[np.int64]
+POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
+CHUNK = 5_000
+FEWEST = 10  # references below which nothing is concluded
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is known about every pool member before training: four bytes each, the rest is computed when asked for.
+
+    Attributes:
+        scores: the stacked log-odds of every member, float32; high where it looks like the reference.
+        known: those of the reference, out of fold; empty where there were too few to conclude anything.
+        curve: from a score to a weight.
+        shares: what each kind counts in the stack.
+        log_loss: of the stack, out of fold; log 2 where reference and pool look alike.
+    """
+
+    scores: NDArray[np.float32]
+    known: NDArray[np.float64]
+    curve: WeightCurve
+    shares: dict[str, float]
+    log_loss: float
+
+    def weight(self, rows: Index) -> NDArray[np.float64]:
+        """P(own | x) of these members, in [0, 1]."""
+        return self.curve(self.scores[rows].astype(np.float64))
+
+    def p(self, rows: Index) -> NDArray[np.float64]:
+        """The conformal p-value: small where hardly a reference example is as strange."""
+        return conformal_p(self.scores[rows].astype(np.float64), self.known)
+
+    def ood_score(self, rows: Index) -> NDArray[np.float64]:
+        """1 − p without ties, in [0, 1); ½ where nothing is known."""
+        scores = self.scores[rows].astype(np.float64)
+        return 1 - smooth_p(scores, self.known) if len(self.known) else np.full(len(scores), 0.5)
+
+
+def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kinds: Sequence[str] = DEFAULT) -> Prior:
+    """Compare the pool with the reference.
+
+    Args:
+        known: the rows of the reference.
+        labels: their classes.
+        pool: the rows of the pool, read in parts.
+        seed: of samples, folds and kinds.
+        kinds: names from ``KINDS``.
+    """
+    size, random = len(pool), np.random.default_rng(seed)
+    if min(len(known), size) < FEWEST:
+        return ignorance(size, kinds)
+    with announced("comparing the pool with the labels"), threadpool_limits(1):
+        chosen = np.sort(random.permutation(len(known))[:KNOWN_ROWS])
+        part = np.sort(random.permutation(size)[:POOL_ROWS])
+        own, foreign = (_finite(rows[torch.from_numpy(at)]) for rows, at in ((known, chosen), (pool, part)))
+        scale = Standard.of(foreign)
+        crossed = cross(Samples(scale(own), labels[chosen], scale(foreign)), kinds, random)
+    scores = np.empty(size, dtype=np.float32)
+    scores[part] = crossed.pool
+    if len(part) < size:
+        outside = np.ones(size, dtype=bool)
+        outside[part] = False
+        for rows in walk(size, CHUNK, "scoring the pool"):
+            there = np.flatnonzero(outside[rows])
+            scores[rows.start + there] = crossed.score(scale(_finite(pool[rows])[there]))
+    curve = weight_curve(crossed.known, crossed.pool)
+    return Prior(scores, crossed.known, curve, dict(zip(kinds, crossed.shares.tolist(), strict=True)), crossed.log_loss)
+
+
+def ignorance(size: int, kinds: Sequence[str]) -> Prior:
+    """Too little to compare: everybody belongs."""
+    curve = WeightCurve(np.zeros(1), np.ones(1))
+    return Prior(np.zeros(size, np.float32), np.zeros(0), curve, dict.fromkeys(kinds, 0.0), float(np.log(2)))
+
+
+def _finite(rows: torch.Tensor) -> Matrix:
+    if not bool(torch.isfinite(rows).all()):
+        raise DataError("The embedding contains NaN or infinite values; remove them before comparing.")
+    return rows.numpy().astype(np.float32, copy=False)

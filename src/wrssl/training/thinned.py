@@ -1,0 +1,50 @@
+"""The order in which a pool is visited whose members are not all worth the same number of visits.
+
+Member j owns an interval of length a_j of the line [0, A), A = Σ a_j. An epoch has n = ⌊A⌋ visits, at the points
+
+    (k + u_e) · A/n,   k = 0 … n − 1,
+
+with one random shift u_e per epoch, in a random order. Since a_j ≤ 1 ≤ A/n nobody is visited twice in an epoch, and the
+probability of a visit is a_j n/A (systematic sampling). A visit is found by bisection, so a step costs
+O(batch · log M), and any step can be resumed from its number alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wrssl.training.order import BLOCK, epoch_shift, permute
+
+
+class ThinnedOrder:
+    """The endless sequence of batches over members that are admitted with given probabilities.
+
+    Args:
+        admission: a, in [0, 1], not all zero.
+        batch: members per batch; a batch may reach into the next epoch.
+        key: which sequence; equal keys and admissions give equal sequences.
+    """
+
+    def __init__(self, admission: Tensor, batch: int, key: int) -> None:
+        # Running sums in double precision: those of ten million float32 numbers lose the small ones.
+        self.ends = np.cumsum(admission.numpy(), dtype=np.float64)
+        total = float(self.ends[-1])
+        self.visits = max(1, int(total))
+        self.spacing = total / self.visits
+        self.batch, self.key = min(batch, max(2, self.visits)), key
+        self._block, self._members = -1, torch.zeros(0, dtype=torch.int64)
+
+    def __call__(self, step: int) -> Tensor:
+        """The members of batch ``step``, int64, shape (B,)."""
+        block, offset = divmod(step, BLOCK)
+        if block != self._block:
+            count = BLOCK * self.batch
+            n = np.arange(block * count, (block + 1) * count, dtype=np.int64)
+            epoch = n // self.visits
+            place = permute(n % self.visits, epoch, self.visits, self.key) + epoch_shift(epoch, self.key)
+            members = np.searchsorted(self.ends, place * self.spacing, side="right")
+            self._members = torch.from_numpy(np.minimum(members, len(self.ends) - 1))
+            self._block = block
+        return self._members[offset * self.batch : (offset + 1) * self.batch]
