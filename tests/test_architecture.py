@@ -13,7 +13,7 @@ SOURCE = Path(wrssl.__file__).parent
 FLOORS = [  # from the ground up; a room may import from its own floor and below
     {"api", "registry"},
     {"hypergrad", "norm", "data", "models", "fast"},
-    {"methods", "weighting"},
+    {"methods", "weighting", "priors"},
     {"training", "evaluate"},
     {"cli", "demo", "bench", "__main__", "__init__"},
 ]

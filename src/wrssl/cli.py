@@ -98,12 +98,14 @@ def fit(
     validation_size: Annotated[int | None, typer.Option(help="Use fewer validation rows.")] = None,
     model: Annotated[str, typer.Option(help="auto, mlp, lenet, small_cnn, wrn-28-2, each also with -nobn")] = "auto",
     method: Annotated[str, typer.Option(help="See: wrssl methods")] = "vat",
-    weights: Annotated[str, typer.Option(help="See: wrssl methods")] = "wr-cluster",
+    weights: Annotated[str, typer.Option(help="See: wrssl methods")] = "wr",
     bn: Annotated[str, typer.Option(help="batch, frozen, eval or weighted")] = "weighted",
     steps: Annotated[str, typer.Option(help="Optimiser steps, or auto.")] = "auto",
     seed: Annotated[int, typer.Option(help="Every random number follows from it.")] = 0,
     gate: Annotated[str | None, typer.Option(help="cosine: drop the pool in steps where it opposes the labels")] = None,
-    fallback: Annotated[bool, typer.Option(help="Concerns the weighting wr only.")] = True,
+    fallback: Annotated[
+        bool, typer.Option(help="wr: also train plain and supervised, return the best.")
+    ] = True,
     out: Annotated[Path | None, typer.Option(help="A new run directory.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …")] = None,
     batch_size: Annotated[int, typer.Option(help="Of each kind of batch.")] = 100,

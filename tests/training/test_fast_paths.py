@@ -20,7 +20,7 @@ from wrssl.methods import METHODS
 from wrssl.norm.native import native_kernels
 from wrssl.training import Callback
 from wrssl.training.data import TrainingData
-from wrssl.training.fitting import pool_of
+from wrssl.training.candidate import pool_of
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.network import build_network
 from wrssl.training.roles import Roles

@@ -13,8 +13,8 @@ import torch
 
 from wrssl.data import Scenario
 from wrssl.methods import METHODS
+from wrssl.training.candidate import pool_of
 from wrssl.training.data import TrainingData
-from wrssl.training.fitting import pool_of
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.network import build_network
 from wrssl.weighting import WEIGHTINGS

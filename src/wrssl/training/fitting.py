@@ -11,34 +11,28 @@ import torch
 from torch import nn
 
 from wrssl import __version__
-from wrssl.api import Method, OptionError, Pool, Weighting
+from wrssl.api import Method, OptionError
 from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
-from wrssl.evaluate.truth import is_ood
 from wrssl.fast.loops import loops
-from wrssl.methods import METHODS
 from wrssl.norm import policy_table
 from wrssl.norm.native import native_kernels
 from wrssl.training.callbacks import Callback
+from wrssl.training.candidate import Candidate, Workshop
 from wrssl.training.data import TrainingData
-from wrssl.training.embedding import PoolEmbedding
+from wrssl.training.fallback import WEIGHTED, choose, companions
 from wrssl.training.files import write_json
-from wrssl.training.gate import make_gate
 from wrssl.training.judge import judge
-from wrssl.training.loop import Plan, Trainer
-from wrssl.training.network import build_network, find_device
-from wrssl.training.passes import PolicyNet
+from wrssl.training.loop import Trainer
+from wrssl.training.network import find_device
 from wrssl.training.progress import ProgressBar, someone_watches
-from wrssl.training.randomness import stream, stream_seed
 from wrssl.training.result import ARRAY, CONFIG, OWN_MODULE, STATE, Result, claim
 from wrssl.training.state import NUMBERS, Checkpointer, load_state, save_state
 from wrssl.training.steps import choose_steps
 from wrssl.training.threads import choose_threads
 from wrssl.training.threads import threads as use_threads
-from wrssl.weighting import WEIGHTINGS
 
-DEFAULT_WEIGHTS = "wr-cluster"
-EVALUATIONS = 20  # per run, but at least one every 100 steps
+DEFAULT_WEIGHTS = "wr"
 
 
 def fit(
@@ -80,7 +74,9 @@ def fit(
         seed: every random number follows from it.
         gate: ``"cosine"`` leaves the pool out of every step in which its gradient opposes that of the labels; None
             lets it always take part.
-        fallback: concerns the weighting ``wr`` only, which does not exist yet.
+        fallback: with the weighting ``wr``, train a plain and a supervised model too and return the best of the three
+            on the select half of the validation set; it takes two to three times as long. Other weightings, and data
+            without a validation set, ignore it.
         out: a new run directory to write everything into.
         device: for example ``"cuda"``; None takes a GPU where there is one.
         method_options: options of the method, for example ``{"eps": 3.0}``.
@@ -99,16 +95,11 @@ def fit(
     """
     _check(bn, seed, batch_size)
     place = find_device(device)
-    base, weighting = METHODS.create(method, method_options), WEIGHTINGS.create(weights, weight_options)
-    _check_pair(method, base, weights)
-    guard = make_gate(gate, base)
-    rate = base.lr if lr is None else lr
-    if not rate > 0:
-        raise OptionError(f"lr must be above 0, but it is {rate}.")
-    data = TrainingData.of(scenario, seed, budget)
-    net = build_network(scenario, model, bn, head, seed, place, fast)
-    base.setup(net)
-    number_of_threads = choose_threads(threads, net.module, prepare(scenario.labeled[0][:1]).to(place), batch_size)
+    shop = Workshop(scenario, TrainingData.of(scenario, seed, budget), model, head, seed, batch_size, lr, place, fast)
+    main = shop.build(method, method_options, weights, weight_options, bn, gate)
+    _check_pair(method, main.method, weights)
+    others = _others(shop, main, method, method_options, weights) if fallback else {}
+    number_of_threads = choose_threads(threads, main.net.module, prepare(scenario.labeled[0][:1]).to(place), batch_size)
 
     config = {
         "wrssl": __version__,
@@ -122,46 +113,53 @@ def fit(
         "weight_options": {k: v if _is_plain(v) else ARRAY for k, v in (weight_options or {}).items()},
         "bn": bn,
         "gate": gate,
+        "fallback": fallback,
         "seed": seed,
         "batch_size": batch_size,
-        "lr": rate,
+        "lr": main.lr,
         "budget": budget,
         "head": head,
         "device": str(place),
         "fast": fast,
         "loops": loops().__name__.rpartition(".")[2] if fast else None,
     }
-    watchers = list(callbacks)
-    if progress if progress is not None else someone_watches():
-        watchers.append(ProgressBar(f"{method} · {weights} · {bn}"))
-
-    def trainer_for(number: int, watchers: Sequence[Callback] = ()) -> Trainer:
-        plan = Plan(number, batch_size, rate, seed, max(1, min(100, number // EVALUATIONS)))
-        return Trainer(data, net, base, weighting, plan, place, watchers, guard)
-
+    folder = None if out is None else Path(out) if resume else claim(out)
+    shown = progress if progress is not None else someone_watches()
     with use_threads(number_of_threads), native_kernels(fast):
-        if base.uses_unlabeled:
-            weighting.setup(pool_of(scenario, data, weighting, net, place, seed))
-        config["steps"] = choose_steps(steps, scenario, trainer_for)
-        trainer = trainer_for(config["steps"], watchers)
-        if out is None:
-            trainer.run()
-            return judge(scenario, trainer, config)
-        return _train_into(Path(out) if resume else claim(out), scenario, trainer, config)
-
-
-def _train_into(folder: Path, scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Result:
-    """Train, or go on training, and write everything into the run directory."""
-    if not (folder / CONFIG).is_file():
-        write_json(folder / CONFIG, config)
-    if (folder / STATE / NUMBERS).is_file():
-        load_state(trainer, folder / STATE)
-    trainer.callbacks.append(Checkpointer(trainer, folder / STATE))
-    trainer.run()
-    save_state(trainer, folder / STATE)
-    result = judge(scenario, trainer, config)
-    result.write_outputs(folder)
+        main.look_at_the_pool()
+        config["steps"] = choose_steps(steps, scenario, main.trainer, 1 + len(others))
+        if folder is not None and not (folder / CONFIG).is_file():
+            write_json(folder / CONFIG, config)
+        trained: dict[str, Trainer] = {}
+        for name, candidate in {WEIGHTED: main, **others}.items():
+            watchers = [*(callbacks if candidate is main else ()), *([ProgressBar(candidate.title)] if shown else [])]
+            trained[name] = candidate.trainer(config["steps"], watchers)
+            state = None if folder is None else folder / STATE if candidate is main else folder / STATE / name
+            _train(trained[name], state)
+        result = judge(scenario, trained[WEIGHTED], config, choose(trained) if others else None)
+    if folder is not None:
+        result.write_outputs(folder)
     return result
+
+
+def _train(trainer: Trainer, folder: Path | None) -> None:
+    """Train, or go on training; ``folder`` keeps the state."""
+    if folder is None:
+        trainer.run()
+        return
+    if (folder / NUMBERS).is_file():
+        load_state(trainer, folder)
+    trainer.callbacks.append(Checkpointer(trainer, folder))
+    trainer.run()
+    save_state(trainer, folder)
+
+
+def _others(
+    shop: Workshop, main: Candidate, method: str, method_options: dict[str, Any] | None, weights: str
+) -> dict[str, Candidate]:
+    """The models that the fallback may return instead; none without a pool, or without labels to choose by."""
+    wanted = weights == DEFAULT_WEIGHTS and main.method.uses_unlabeled and shop.data.roles.select is not None
+    return companions(shop, method, method_options) if wanted else {}
 
 
 def _check_pair(name: str, method: Method, weights: str) -> None:
@@ -182,26 +180,6 @@ def _check(bn: str, seed: int, batch_size: int) -> None:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
-
-
-def pool_of(
-    scenario: Scenario, data: TrainingData, weighting: Weighting, net: PolicyNet, device: torch.device, seed: int
-) -> Pool:
-    """What the weighting may know about the pool."""
-    outer = data.labeled if data.roles.meta is None else data.roles.meta
-    parts = [data.labeled] if data.roles.meta is None else [data.labeled, data.roles.meta]
-    x, y = (torch.cat([part[side] for part in parts]) for side in (0, 1))
-    embed = PoolEmbedding(scenario.unlabeled, x, net, device, stream(seed, "embedding"))
-    return Pool(
-        len(scenario.unlabeled),
-        scenario.num_classes,
-        embed,
-        stream_seed(seed, "weighting"),
-        is_ood(scenario) if weighting.wants_truth else None,
-        len(outer[1]),
-        embed.known,
-        y,
-    )
 
 
 def describe(scenario: Scenario) -> dict[str, Any]:

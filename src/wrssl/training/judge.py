@@ -21,6 +21,7 @@ from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
 from wrssl.evaluate.truth import is_ood
 from wrssl.evaluate.verdicts import verdict_table
 from wrssl.training.appraise import appraise, judges_anew
+from wrssl.training.fallback import Choice
 from wrssl.training.loop import Trainer
 from wrssl.training.result import Result
 
@@ -30,12 +31,21 @@ if TYPE_CHECKING:
 CHUNK = 10_000  # members at once; a multiple of the batch of logits_of, so that every batch but the last is full
 
 
-def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Result:
-    """Everything that is said about a run; the only place that looks at the test set and, for metrics, at the truth."""
+def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: Choice | None = None) -> Result:
+    """Everything that is said about a run; the only place that looks at the test set and, for metrics, at the truth.
+
+    Args:
+        scenario: the data.
+        trainer: the finished training whose weighting judges the pool.
+        config: the settings.
+        choice: the model that is returned, where the fallback had a say; its predictions fill the table.
+    """
     import pandas as pd
 
     trainer.take_best()
-    model, used = trainer.net.module.eval(), trainer.method.uses_unlabeled
+    returned = trainer if choice is None else choice.trainer
+    returned.take_best()
+    model, used = returned.net.module.eval(), trainer.method.uses_unlabeled
     size = len(scenario.unlabeled)
     weights = _weights(trainer, size) if used else np.zeros(size)
     reference = scenario.labeled[0] if scenario.validation is None else scenario.validation[0]
@@ -50,11 +60,13 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any]) -> Resul
         scenario.classes,
         belonging=trainer.weighting.belonging if used else None,
     )
-    metrics = {**_run_metrics(trainer), **_pool_metrics(verdicts, weights, truth)}
+    metrics = {**_run_metrics(returned), **_pool_metrics(verdicts, weights, truth)}
+    if choice is not None:
+        metrics |= choice.metrics()
     if scenario.test is not None:
         x, y = scenario.test
         metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(logits_of(model, x), y)
-    return Result(model, weights, verdicts, pd.DataFrame(trainer.history), metrics, config, scenario.classes)
+    return Result(model, weights, verdicts, pd.DataFrame(returned.history), metrics, config, scenario.classes)
 
 
 def _weights(trainer: Trainer, size: int) -> NDArray[np.float64]:
@@ -85,6 +97,7 @@ def _run_metrics(trainer: Trainer) -> dict[str, Any]:
         "last_val_accuracy": trainer.history[-1]["val_accuracy"] if trainer.history else None,
         "best_step": best.step,
         "optimizer_steps": trainer.done,
+        "chosen": None,
         "fallback_steps": 0,
         "images_forwarded": net.images_forwarded(),
         "images": {kind.value: count for kind, count in sorted(net.images.items())},

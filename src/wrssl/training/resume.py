@@ -14,7 +14,7 @@ from wrssl.training.result import ARRAY, CONFIG, METRICS, OWN_MODULE, Result, lo
 # The arguments of fit that config.json stores under their own names.
 STORED = (
     "model", "method", "weights", "bn", "steps", "seed", "device", "method_options", "weight_options", "batch_size",
-    "lr", "budget", "head", "threads", "fast", "gate",
+    "lr", "budget", "head", "threads", "fast", "gate", "fallback",
 )  # fmt: skip
 
 

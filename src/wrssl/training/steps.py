@@ -19,11 +19,11 @@ FEWEST = 200
 TRIAL = 6
 
 
-def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[int], Trainer]) -> int:
+def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[int], Trainer], models: int = 1) -> int:
     """The number itself, or for ``"auto"`` 2,000 (named scenarios) or what fits size of the pool and two minutes.
 
-    On own data: 20 visits of each pool member, between 200 and 2,000 steps, cut to two minutes by the median time of
-    a few trial steps on a copy; the model and the weights stay untouched.
+    On own data: 20 visits of each pool member, between 200 and 2,000 steps, cut to two minutes for all ``models`` that
+    are to be trained, by the median time of a few trial steps on a copy; the model and the weights stay untouched.
     """
     if isinstance(steps, int) and not isinstance(steps, bool):
         if steps < 1:
@@ -48,6 +48,6 @@ def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[i
     if weighting:
         trial.weighting.load_state_dict(weighting)
     trial.net.images.clear()
-    chosen = max(10, min(wanted, int(SECONDS / statistics.median(times))))
+    chosen = max(10, min(wanted, int(SECONDS / models / statistics.median(times))))
     print(f"steps: {chosen}, at about {1000 * statistics.median(times):.0f} ms each", file=sys.stderr)
     return chosen

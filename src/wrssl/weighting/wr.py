@@ -17,6 +17,7 @@ from wrssl.weighting.registry import register_weighting
 PATIENCE, NOTABLE = 100, 0.5  # every so many steps visits are dealt anew, if some group's log-odds moved that far
 CHUNK = 100_000
 LEVELS = 3  # of the prior within a cluster: foreign, unclear, own
+SCARCE = 0.1  # a batch whose members count less than this on average is not blown up to full size
 SOFT = 0.02  # a prior of 0 or 1 can be overruled as if it were this far from it
 
 
@@ -33,10 +34,10 @@ class RobustWeighting(PriorWeighting):
            w_j = [σ(logit(ε + (1 − 2ε) π_j) + c_g(j)) − ε] / (1 − 2ε), cut to [0, 1]:
 
        the prior itself where there is no evidence, and any other weight if there is enough of it.
-    3. **Admission**. A member with a small weight is visited less often, a_j = max(w_j, ``floor``), and counts
-       f_j = w_j / a_j of its visit, at most 1: the expected contribution of each member is what its weight says, the
-       batch is full of those who count, as if somebody had cleaned the pool, and the validation loss can still
-       say that a strange member helps. Visits are dealt anew when the evidence has moved.
+    3. **Admission**. A member with a small weight is visited less often, a_j = max(w_j, ``floor``), and a visit counts
+       w_j / a_j, at most 1, in units of the mean over its batch: the contribution of each member is what its weight
+       says, the batch is full of those who count, as if somebody had cleaned the pool, and the validation loss can
+       still say that a strange member helps. Visits are dealt anew when the evidence has moved.
 
     Args:
         embedding: as for ``prior``.
@@ -61,7 +62,7 @@ class RobustWeighting(PriorWeighting):
         refresh: int = 0,
         refine: bool = True,
         admit: bool = True,
-        floor: float = 0.1,
+        floor: float = 0.05,
         K: int = 20,
         L: int = 5,
         J: int = 0,
@@ -78,6 +79,7 @@ class RobustWeighting(PriorWeighting):
         self.evidence, self.admitted = Evidence(K * LEVELS), torch.zeros(K * LEVELS)
         self.cluster_of = torch.zeros(0, dtype=torch.uint8)
         self._admission: Tensor | None = None
+        self._looked = torch.zeros(0), torch.zeros(0)
 
     def setup(self, pool: Pool) -> None:
         """Clusters, prior, admission."""
@@ -115,7 +117,9 @@ class RobustWeighting(PriorWeighting):
 
     def weights(self, index: Tensor) -> Tensor:
         """The prior, moved by the evidence."""
-        return self._refined(index, self.evidence.shift)
+        if self._looked[0] is not index:  # several parts of a step ask about the same batch
+            self._looked = index, self._refined(index, self.evidence.shift)
+        return self._looked[1]
 
     def _refined(self, index: Tensor, shift: Tensor) -> Tensor:
         prior = super().weights(index)
@@ -129,16 +133,22 @@ class RobustWeighting(PriorWeighting):
         level = (prior * LEVELS).long().clamp_(max=LEVELS - 1)
         return self.cluster_of[index].long() * LEVELS + level
 
-    def factors(self, index: Tensor) -> Tensor:
-        """Weights over admissions, at most 1."""
+    def share(self, index: Tensor) -> Tensor:
+        """What a visit of each member counts: w / a, at most 1."""
         w = self.weights(index)
         return w if self._admission is None else (w / self._admission[index]).clamp_(max=1.0)
+
+    def factors(self, index: Tensor) -> Tensor:
+        """The shares in units of their mean over the batch, so that the unlabelled term keeps its coefficient."""
+        share = self.share(index)
+        return share / share.mean().clamp_min(SCARCE) if self.admit else share
 
     def update(self, index: Tensor, signal: Signal) -> None:
         """Collect evidence."""
         if signal.hypergradient is not None:
             prior = super().weights(index)
-            self.evidence.collect(self.groups(index, prior), signal.hypergradient.cpu(), self.factors(index))
+            self.evidence.collect(self.groups(index, prior), signal.hypergradient.cpu(), self.share(index))
+            self._looked = torch.zeros(0), torch.zeros(0)
 
     def clusters(self) -> Tensor | None:
         """Those of the refinement."""

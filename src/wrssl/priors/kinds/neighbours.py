@@ -7,6 +7,8 @@ which grows with the ratio of the densities; k is a tenth of √n of each sample
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,4 +34,4 @@ def neighbours(samples: Samples, seed: int) -> Score:
 
 
 def _count(rows: int) -> int:
-    return min(rows, max(1, round(0.1 * float(rows) ** 0.5)))
+    return min(rows, max(1, round(0.1 * math.sqrt(rows))))

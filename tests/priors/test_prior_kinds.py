@@ -1,0 +1,212 @@
+"""Every kind against its formula, computed a second time: by scipy, by loops, in double precision."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from wrssl.evaluate.metrics import auroc
+from wrssl.priors.kinds import DEFAULT, KINDS
+from wrssl.priors.kinds.energy import RIDGE as ENERGY_RIDGE
+from wrssl.priors.kinds.energy import energy
+from wrssl.priors.kinds.logistic import logistic
+from wrssl.priors.kinds.neighbours import neighbours
+from wrssl.priors.kinds.quadratic import COLUMNS, products
+from wrssl.priors.samples import Samples
+
+
+KERNEL = sys.modules["wrssl.priors.kinds.kernel"]  # as an attribute of the package the name is the function's
+
+
+def two_samples(normal, n=30, m=200):
+    """A reference that is elsewhere in one column; sizes are unequal, so that what each sample counts is seen."""
+    known, pool = normal(n, 3, 1).astype(np.float64), normal(m, 3, 2).astype(np.float64)
+    known[:, 0] += 0.8
+    scale, offset = np.array([1.0, 30.0, 0.05]), np.array([0.0, 100.0, -3.0])
+    return Samples(known * scale + offset, np.arange(n) % 2, pool * scale + offset)
+
+
+@pytest.mark.parametrize("ridge", [2e-3, 0.08, 0.5])
+@pytest.mark.parametrize("sizes", [(30, 200), (200, 30)])
+def test_logistic_is_the_minimum_of_its_formula(normal, ridge, sizes):
+    samples = two_samples(normal, *sizes)
+    both = np.concatenate([samples.known, samples.pool])
+    centre, deviation = both.mean(0), both.std(0)
+    known, pool = (samples.known - centre) / deviation, (samples.pool - centre) / deviation
+
+    def formula(u):
+        z_known, z_pool = known @ u[:3] + u[3], pool @ u[:3] + u[3]
+        fit = 0.5 * np.log1p(np.exp(-z_known)).mean() + 0.5 * np.log1p(np.exp(z_pool)).mean()
+        return fit + ridge / 2 * (u[:3] ** 2).sum()
+
+    best = minimize(formula, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
+    rows = normal(50, 3, 3) * deviation + centre
+    expected = (rows - centre) / deviation @ best[:3] + best[3]
+    np.testing.assert_allclose(logistic(samples, lambda x: x, ridge)(rows), expected, atol=2e-3)
+
+
+def test_logistic_fits_features_of_the_rows(normal):
+    samples = two_samples(normal)
+    spread = Samples(samples.known**2, samples.labels, samples.pool**2)
+    rows = normal(20, 3, 3).astype(np.float64)
+    np.testing.assert_allclose(
+        logistic(samples, lambda x: x**2, 0.1)(rows), logistic(spread, lambda x: x, 0.1)(rows**2), atol=1e-9
+    )
+
+
+def test_logistic_ignores_a_feature_with_one_value(normal):
+    samples = two_samples(normal)
+    plain = logistic(samples, lambda x: x, 0.1)
+    wider = logistic(samples, lambda x: np.c_[x, np.full(len(x), 7.0)], 0.1)
+    rows = normal(20, 3, 3).astype(np.float64)
+    np.testing.assert_allclose(wider(rows), plain(rows), atol=1e-6)
+
+
+def test_products_by_loops(normal):
+    rows = normal(4, 5, 0)
+    expected = [[*x, *(x[i] * x[j] for i in range(5) for j in range(i, 5))] for x in rows]
+    np.testing.assert_array_equal(products(rows), np.array(expected))
+
+
+def test_products_are_those_of_the_first_columns(normal):
+    rows = normal(3, COLUMNS + 15, 0)
+    assert products(rows).shape == (3, COLUMNS + COLUMNS * (COLUMNS + 1) // 2)
+    np.testing.assert_array_equal(products(rows), products(rows[:, :COLUMNS]))
+
+
+@pytest.mark.parametrize(("name", "g"), [("kernel", 0.3), ("kernel-narrow", 1.0)])
+@pytest.mark.parametrize("columns", [2, 9])
+def test_random_features_have_the_gaussian_kernel_as_their_mean(normal, monkeypatch, name, g, columns):
+    """φ(x)ᵀφ(x') is a mean of D independent terms with |2 cos cos'| ≤ 2, off by less than 5 · √2/√D."""
+    monkeypatch.setattr(KERNEL, "FEATURES", 20_000)
+    monkeypatch.setattr(KERNEL, "logistic", lambda samples, features, ridge: features)
+    rows = normal(12, columns, 1)
+    features = KINDS[name](Samples(rows, np.zeros(12, np.int64), rows), 5)
+    phi = features(rows).astype(np.float64)
+    distance = ((rows[:, None].astype(np.float64) - rows) ** 2).sum(2)
+    np.testing.assert_allclose(2 * phi @ phi.T / 20_000, np.exp(-g / (2 * columns) * distance), atol=0.05)
+
+
+def test_the_kernel_classifies_by_these_features(normal, monkeypatch):
+    """The spy above would not notice a score that comes from something else."""
+    handed = []
+
+    def spy(samples, features, ridge):
+        handed.append((features, ridge))
+        return logistic(samples, features, ridge)
+
+    monkeypatch.setattr(KERNEL, "logistic", spy)
+    samples, rows = two_samples(normal), normal(10, 3, 3)
+    got = KINDS["kernel"](samples, 0)(rows)
+    [(features, ridge)] = handed
+    np.testing.assert_array_equal(got, logistic(samples, features, ridge)(rows))
+
+
+@pytest.mark.parametrize(("n", "m", "k_known", "k_pool"), [(40, 400, 1, 2), (900, 30, 3, 1), (1, 2, 1, 1)])
+def test_neighbours_by_brute_force(normal, n, m, k_known, k_pool):
+    known, pool, rows = normal(n, 4, 1) + 1, normal(m, 4, 2), normal(25, 4, 3)
+
+    def nearest(x, others, k):
+        return sum(sorted(math.dist(x, other) for other in others)[:k]) / k
+
+    expected = [math.log(nearest(x, pool, k_pool) / nearest(x, known, k_known)) for x in rows]
+    got = neighbours(Samples(known, np.zeros(n, np.int64), pool), 0)(rows)
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+def test_neighbours_of_a_row_that_is_in_both_samples(normal):
+    rows = normal(20, 3, 0)
+    got = neighbours(Samples(rows[:10], np.zeros(10, np.int64), rows), 0)(rows)
+    assert np.isfinite(got).all()
+    assert got[:10] == pytest.approx(0)
+    assert (got[10:] < -10).all(), "known to the pool only"
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_energy_of_an_independent_regression(normal, classes):
+    """For two classes sklearn fits the difference z of the two logits, which are ±z/2."""
+    n, known, rows = 90, normal(90, 2, 1).astype(np.float64), 3 * normal(30, 2, 2).astype(np.float64)
+    labels = np.arange(n) % classes
+    known += np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])[labels]
+
+    def logits(u, x):
+        if classes == 2:
+            z = x @ u[:2] + u[2]
+            return np.stack([-z / 2, z / 2], axis=1)
+        intercept = u[6:] - u[6:].mean()  # the one thing that neither loss nor ridge decides
+        return x @ u[:6].reshape(2, 3) + intercept
+
+    def formula(u):
+        z, slopes = logits(u, known), u[: 2 if classes == 2 else 6]
+        return (logsumexp(z, axis=1) - z[np.arange(n), labels]).mean() + ENERGY_RIDGE / 2 * (slopes**2).sum()
+
+    best = minimize(formula, np.zeros(3 if classes == 2 else 9), method="BFGS", options={"gtol": 1e-6}).x
+    got = energy(Samples(known, labels, np.zeros((5, 2))), 0)(rows)
+    np.testing.assert_allclose(got, logsumexp(logits(best, rows), axis=1), atol=0.01)
+
+
+def test_energy_grows_with_conviction(toy):
+    samples, _, _ = toy()
+    x = np.linspace(0, 3, 20, dtype=np.float32)
+    line = np.stack([x, np.ones_like(x), np.zeros_like(x)], axis=1)
+    assert (np.diff(energy(samples, 0)(line)) > 0).all()
+
+
+def test_energy_of_one_class_tells_nothing(toy):
+    samples, own, _ = toy()
+    alone = Samples(samples.known, np.full(len(samples.known), 4), samples.pool)
+    assert energy(alone, 0)(own).tolist() == [0.0] * len(own)
+
+
+def test_energy_does_not_look_at_the_pool(toy):
+    samples, own, _ = toy()
+    elsewhere = Samples(samples.known, samples.labels, samples.pool[:3] - 50)
+    np.testing.assert_array_equal(energy(samples, 0)(own), energy(elsewhere, 0)(own))
+
+
+def test_trees_are_never_certain():
+    """Log-odds stay finite where all trees agree: a hundred votes count as half a vote less."""
+    ones = np.ones((20, 2), dtype=np.float32)
+    score = KINDS["trees"](Samples(ones, np.zeros(20, np.int64), np.repeat(-ones, 5, axis=0)), 0)
+    assert score(np.concatenate([ones[:1], -ones[:1]])) == pytest.approx([math.log(199), -math.log(199)])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_own_rows_score_higher_than_foreign_ones(toy, name):
+    samples, own, foreign = toy()
+    score = KINDS[name](samples, 0)
+    both = np.concatenate([own, foreign])
+    got = score(both)
+    assert got.shape == (200,)
+    assert np.isfinite(got).all()
+    assert auroc(got, np.arange(200) < 100) > 0.99
+    np.testing.assert_allclose(score(own), got[:100], rtol=1e-5, atol=1e-5, err_msg="a row's score is its own affair")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_seed_gives_the_same_scores_again(toy, name):
+    samples, own, foreign = toy()
+    rows = np.concatenate([own, foreign])
+    first = KINDS[name](samples, 3)(rows)
+    np.testing.assert_array_equal(KINDS[name](samples, 3)(rows), first)
+    drawn = name in ("kernel", "kernel-narrow", "trees")
+    assert np.array_equal(KINDS[name](samples, 4)(rows), first) != drawn
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_samples_stay_as_they_are(toy, name):
+    samples, own, _ = toy()
+    before = samples.known.copy(), samples.labels.copy(), samples.pool.copy()
+    KINDS[name](samples, 0)(own)
+    for array, kept in zip((samples.known, samples.labels, samples.pool), before, strict=True):
+        np.testing.assert_array_equal(array, kept)
+
+
+def test_the_default_kinds_exist():
+    assert set(DEFAULT) <= set(KINDS)
+    assert len(set(DEFAULT)) == len(DEFAULT)
