@@ -103,9 +103,7 @@ def fit(
     steps: Annotated[str, typer.Option(help="Optimiser steps, or auto.")] = "auto",
     seed: Annotated[int, typer.Option(help="Every random number follows from it.")] = 0,
     gate: Annotated[str | None, typer.Option(help="cosine: drop the pool in steps where it opposes the labels")] = None,
-    fallback: Annotated[
-        bool, typer.Option(help="wr: also train plain and supervised, return the best.")
-    ] = True,
+    fallback: Annotated[bool, typer.Option(help="wr: also train plain and supervised, return the best.")] = True,
     out: Annotated[Path | None, typer.Option(help="A new run directory.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda, …")] = None,
     batch_size: Annotated[int, typer.Option(help="Of each kind of batch.")] = 100,

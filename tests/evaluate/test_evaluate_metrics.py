@@ -1,4 +1,4 @@
-"""AUROC against scikit-learn, FPR at a TPR against its definition."""
+"""AUROC and AUPR against scikit-learn, FPR at a TPR against its definition."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
-from wrssl.evaluate.metrics import auroc, fpr_at_tpr
+from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
 
 
 @pytest.mark.parametrize("values", [2, 5, 10**6], ids=["binary", "ties", "distinct"])
@@ -74,3 +74,32 @@ def test_fpr_by_hand():
     assert fpr_at_tpr(score, positive, 0.75) == 0.25
     assert fpr_at_tpr(score, positive, 0.76) == 0.75, "a negative at the threshold counts"
     assert fpr_at_tpr(score, positive) == 0.75
+
+
+@pytest.mark.parametrize("values", [2, 5, 10**6], ids=["binary", "ties", "distinct"])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.9])
+@pytest.mark.parametrize("seed", range(4))
+def test_average_precision_equals_scikit_learn(values, share, seed):
+    rng = np.random.default_rng(seed)
+    positive = rng.permutation(np.arange(60) < share * 60)
+    score = rng.integers(0, values, 60) / values + 0.2 * positive * (values > 2)
+    for s in (score, -score):
+        assert average_precision(s, positive) == pytest.approx(average_precision_score(positive, s), abs=1e-12)
+
+
+def test_average_precision_by_hand():
+    positive = np.array([True, True, False, False])
+    assert average_precision(np.array([3.0, 4.0, 1.0, 2.0]), positive) == 1
+    assert average_precision(np.array([1.0, 2.0, 3.0, 4.0]), positive) == pytest.approx((1 / 3 + 2 / 4) / 2)
+    assert average_precision(np.array([4.0, 1.0, 1.0, 1.0]), positive) == pytest.approx((1 + 2 / 4) / 2)
+    assert average_precision(np.full(4, 7.0), positive) == 0.5, "equal scores find the share of positives"
+    assert average_precision(np.full(4, 7.0)[::-1], positive[::-1]) == 0.5, "in whatever order they come"
+
+
+def test_average_precision_takes_float32_and_integers():
+    assert average_precision(np.array([3, 1, 2], dtype=np.float32), np.array([1, 0, 1])) == 1
+
+
+@pytest.mark.parametrize("positive", [np.ones(3, bool), np.zeros(3, bool), np.zeros(0, bool)])
+def test_one_group_alone_has_no_average_precision(positive):
+    assert average_precision(np.arange(float(len(positive))), positive) is None

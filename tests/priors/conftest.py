@@ -31,9 +31,7 @@ def toy() -> Callable[..., tuple[Samples, NDArray[np.float32], NDArray[np.float3
     """Samples, and fresh rows of either sort. Own rows belong to a class at −1 or +1 in the first column, foreign ones
     lie between the classes (the energy sees it) and elsewhere in the second column (the others see it)."""
 
-    def make(
-        n: int = 60, m: int = 240, seed: int = 0
-    ) -> tuple[Samples, NDArray[np.float32], NDArray[np.float32]]:
+    def make(n: int = 60, m: int = 240, seed: int = 0) -> tuple[Samples, NDArray[np.float32], NDArray[np.float32]]:
         def own(count: int, number: int) -> NDArray[np.float32]:
             rows = np.float32(0.2) * draw(count, 3, number)
             rows[:, 0] += np.where(np.arange(count) % 2, 1, -1)

@@ -19,7 +19,6 @@ from wrssl.priors.kinds.neighbours import neighbours
 from wrssl.priors.kinds.quadratic import COLUMNS, products
 from wrssl.priors.samples import Samples
 
-
 KERNEL = sys.modules["wrssl.priors.kinds.kernel"]  # as an attribute of the package the name is the function's
 
 
@@ -174,6 +173,13 @@ def test_trees_are_never_certain():
     ones = np.ones((20, 2), dtype=np.float32)
     score = KINDS["trees"](Samples(ones, np.zeros(20, np.int64), np.repeat(-ones, 5, axis=0)), 0)
     assert score(np.concatenate([ones[:1], -ones[:1]])) == pytest.approx([math.log(199), -math.log(199)])
+
+
+def test_trees_count_both_samples_alike():
+    """Twenty references and a hundred members in one place: as likely the one as the other."""
+    ones = np.ones((20, 2), dtype=np.float32)
+    score = KINDS["trees"](Samples(ones, np.zeros(20, np.int64), np.repeat(ones, 5, axis=0)), 0)
+    assert score(ones[:1]) == pytest.approx([0], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -19,8 +19,8 @@ from wrssl.data import prepare
 from wrssl.methods import METHODS
 from wrssl.norm.native import native_kernels
 from wrssl.training import Callback
-from wrssl.training.data import TrainingData
 from wrssl.training.candidate import pool_of
+from wrssl.training.data import TrainingData
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.network import build_network
 from wrssl.training.roles import Roles

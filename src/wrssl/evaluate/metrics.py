@@ -38,6 +38,7 @@ def average_precision(score: NDArray[np.floating], positive: NDArray[np.bool_]) 
     if not positive.any() or positive.all():
         return None
     order = np.argsort(-score, kind="stable")
-    last = np.r_[np.diff(score[order]) != 0, True]  # equal scores are one threshold
+    ordered = score[order]
+    last = np.r_[ordered[1:] != ordered[:-1], True]  # equal scores are one threshold
     caught, taken = positive[order].cumsum()[last], np.flatnonzero(last) + 1
     return float((np.diff(caught, prepend=0) * caught / taken).sum() / positive.sum())

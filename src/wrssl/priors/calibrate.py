@@ -10,12 +10,13 @@ p, and it is what ood_score = 1 − smooth_p shows. The verdict uses the p with 
 
 **weight.** If a share π of the pool comes from the reference distribution, then P(own | x) = π p_known(x)/p_pool(x).
 The ratio ρ(s) of the two densities is estimated by isotonic regression of "is a reference" on the score, both samples
-counting as one half; π follows from the mean of ρ over the reference (Elkan, Noto, 2008: "Learning classifiers from
+counting as one half; π follows from what ρ typically is on the reference (Elkan, Noto, 2008: "Learning classifiers from
 only positive and unlabeled data"):
 
-    w(s) = min(1, ρ(s) / mean_known ρ).
+    w(s) = min(1, ρ(s) / typical ρ of the reference),
 
-Where the score tells nothing ρ is constant and every weight is 1.
+typical being the mean without the largest tenth, or the median where that is smaller: a small pool can leave many
+references alone at the top, where ρ says little. Where the score tells nothing ρ is constant and every weight is 1.
 """
 
 from __future__ import annotations
@@ -36,12 +37,18 @@ def conformal_p(score: NDArray[np.float64], known: NDArray[np.float64]) -> NDArr
 
 
 def smooth_p(score: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
-    """#{reference ≤ s}/(n + 1) at the scores of the reference, straight lines between, an exponential below them."""
+    """P with its steps joined: #{reference ≤ s}/(n + 1) at the scores of the reference, straight lines between.
+
+    Below the lowest reference it falls like 1/(1 + distance), so that the strangest members keep their order too.
+    """
     n = len(known)
-    nodes, counts = np.unique(known, return_counts=True)
-    lower = np.interp(score, nodes, counts.cumsum()) / (n + 1)
-    below = np.exp(np.minimum(score - nodes[0], 0)) * counts[0] / (n + 1)
-    p: NDArray[np.float64] = np.where(score < nodes[0], below, lower)
+    scores, counts = np.unique(known, return_counts=True)
+    reached = counts.cumsum()
+    # Equal references are one step of several: just before them p has not got it yet.
+    nodes = np.stack([np.nextafter(scores, -np.inf), scores], axis=1).ravel()
+    values = np.stack([reached - counts + 1, reached], axis=1).ravel()
+    below = 1 / (1 + np.maximum(scores[0] - score, 0))
+    p: NDArray[np.float64] = np.where(score < scores[0], below, np.interp(score, nodes, values)) / (n + 1)
     return p
 
 
@@ -62,14 +69,17 @@ def weight_curve(known: NDArray[np.float64], pool: NDArray[np.float64]) -> Weigh
     """Fit w to out-of-fold scores of the reference and of the pool."""
     from sklearn.isotonic import IsotonicRegression
 
+    # One member more, where a reference scores highest: a ratio of densities is not known to be infinite.
+    pool = np.r_[pool, max(known.max(), pool.max())]
     n, m = len(known), len(pool)
     scores, member = np.r_[known, pool], np.r_[np.ones(n), np.zeros(m)]
     fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, member, np.r_[np.full(n, 1 / n), np.full(m, 1 / m)])
     ratio = _odds(fitted.predict(known))
-    scale = float(np.minimum(ratio, np.quantile(ratio, CAP)).mean())
+    mean = float(np.minimum(ratio, np.quantile(ratio, CAP)).mean())
+    scale = max(min(mean, float(np.median(ratio))), 1e-9)
     nodes = np.asarray(fitted.X_thresholds_, dtype=np.float64)
     values = _odds(np.asarray(fitted.y_thresholds_, dtype=np.float64))
-    return WeightCurve(nodes, np.clip(values / scale, 0, 1) if scale > 0 else np.ones_like(values))
+    return WeightCurve(nodes, np.clip(values / scale, 0, 1))
 
 
 def _odds(q: NDArray[np.float64]) -> NDArray[np.float64]:

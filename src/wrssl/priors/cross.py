@@ -35,7 +35,8 @@ class Standard:
 
     def __call__(self, rows: Matrix) -> Matrix:
         """The rows in these units."""
-        scaled: Matrix = np.clip((rows - self.mean) / self.deviation, -self.LIMIT, self.LIMIT)
+        with np.errstate(over="ignore"):  # what overflows is cut as well
+            scaled: Matrix = np.clip((rows - self.mean) / self.deviation, -self.LIMIT, self.LIMIT)
         return scaled
 
 

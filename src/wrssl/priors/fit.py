@@ -27,7 +27,7 @@ from wrssl.priors.samples import Matrix, Samples
 Index: TypeAlias = slice | NDArray[np.int64]
 POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
 CHUNK = 5_000
-FEWEST = 10  # references below which nothing is concluded
+FEWEST = 20  # references, or members, below which nothing is concluded
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,12 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
         outside[part] = False
         for rows in walk(size, CHUNK, "scoring the pool"):
             there = np.flatnonzero(outside[rows])
-            scores[rows.start + there] = crossed.score(scale(_finite(pool[rows])[there]))
-    curve = weight_curve(crossed.known, crossed.pool)
-    return Prior(scores, crossed.known, curve, dict(zip(kinds, crossed.shares.tolist(), strict=True)), crossed.log_loss)
+            if len(there):
+                scores[rows.start + there] = crossed.score(scale(_finite(pool[rows])[there]))
+    # Rounded like those of the pool: where every score is the same, equal must stay equal.
+    own_scores = crossed.known.astype(np.float32).astype(np.float64)
+    curve = weight_curve(own_scores, scores[part].astype(np.float64))
+    return Prior(scores, own_scores, curve, dict(zip(kinds, crossed.shares.tolist(), strict=True)), crossed.log_loss)
 
 
 def ignorance(size: int, kinds: Sequence[str]) -> Prior:

@@ -123,11 +123,11 @@ def fit(
         "fast": fast,
         "loops": loops().__name__.rpartition(".")[2] if fast else None,
     }
-    folder = None if out is None else Path(out) if resume else claim(out)
     shown = progress if progress is not None else someone_watches()
     with use_threads(number_of_threads), native_kernels(fast):
         main.look_at_the_pool()
         config["steps"] = choose_steps(steps, scenario, main.trainer, 1 + len(others))
+        folder = None if out is None else Path(out) if resume else claim(out)
         if folder is not None and not (folder / CONFIG).is_file():
             write_json(folder / CONFIG, config)
         trained: dict[str, Trainer] = {}

@@ -44,7 +44,8 @@ class ThinnedOrder:
             n = np.arange(block * count, (block + 1) * count, dtype=np.int64)
             epoch = n // self.visits
             place = permute(n % self.visits, epoch, self.visits, self.key) + epoch_shift(epoch, self.key)
-            members = np.searchsorted(self.ends, place * self.spacing, side="right")
-            self._members = torch.from_numpy(np.minimum(members, len(self.ends) - 1))
+            # The last point may be rounded up to the very end of the line, where nobody lives.
+            point = np.minimum(place * self.spacing, np.nextafter(self.ends[-1], 0))
+            self._members = torch.from_numpy(np.searchsorted(self.ends, point, side="right"))
             self._block = block
         return self._members[offset * self.batch : (offset + 1) * self.batch]

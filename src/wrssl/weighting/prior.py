@@ -40,7 +40,8 @@ class PriorWeighting(Weighting):
             raise OptionError(
                 f"embedding must be one of {', '.join(EMBEDDINGS)} or a pair of arrays, not {embedding!r}."
             )
-        self.kinds = DEFAULT if kinds == "default" else tuple(name.strip() for name in kinds.split(","))
+        chosen = DEFAULT if kinds == "default" else tuple(name.strip() for name in kinds.split(","))
+        self.kinds = tuple(dict.fromkeys(chosen))
         for name in self.kinds:
             if name not in KINDS:
                 raise OptionError(f"There is no kind of prior {name!r}; choose from {', '.join(KINDS)}.")

@@ -34,7 +34,7 @@ def energy(samples: Samples, seed: int) -> Score:
         model.fit(samples.known, samples.labels)
 
     def score(rows: Matrix) -> NDArray[np.float64]:
-        z = model.decision_function(rows)
+        z = model.decision_function(rows).astype(np.float64)
         both = np.stack([-z / 2, z / 2], axis=1) if z.ndim == 1 else z
         value: NDArray[np.float64] = logsumexp(both, axis=1)
         return value

@@ -41,7 +41,7 @@ def logistic(samples: Samples, features: Callable[[Matrix], Matrix], ridge: floa
         model.fit((phi - centre) / scale, member)
 
     def score(rows: Matrix) -> NDArray[np.float64]:
-        z: NDArray[np.float64] = model.decision_function((features(rows) - centre) / scale)
+        z: NDArray[np.float64] = model.decision_function((features(rows) - centre) / scale).astype(np.float64)
         return z
 
     return score

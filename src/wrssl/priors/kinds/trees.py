@@ -15,7 +15,7 @@ TREES = 100
 
 
 def trees(samples: Samples, seed: int) -> Score:
-    """The log-odds of the share of trees that vote for the reference."""
+    """The log-odds of the share of the reference in the leaves that a row falls into."""
     from sklearn.ensemble import ExtraTreesClassifier
 
     model = ExtraTreesClassifier(TREES, min_samples_leaf=3, class_weight="balanced_subsample", random_state=seed)

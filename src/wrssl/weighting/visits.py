@@ -1,0 +1,46 @@
+"""Visits in proportion to weights: the batch is full of those who count, as if somebody had cleaned the pool.
+
+A member with weight w_j is visited in proportion to a_j = max(w_j, floor) and its visit counts
+
+    s_j = min(1, w_j / a_j),    f_j = s_j / mean of s over the batch.
+
+So in expectation each member contributes what its weight says, the unlabelled term keeps its coefficient whatever the
+share of foreign members, and a member with weight 0 is still looked at now and then, at no price for the others: it
+counts nothing in the loss and in the batch statistics, but the validation loss hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+CHUNK = 100_000
+SCARCE = 0.1  # a batch whose members count less than this on average is not blown up to full size
+
+
+class Visits:
+    """How often members are visited, and what a visit counts.
+
+    Args:
+        floor: the smallest admission.
+    """
+
+    def __init__(self, floor: float) -> None:
+        self.floor = floor
+        self.admission: Tensor | None = None
+
+    def deal(self, weights: Callable[[Tensor], Tensor], size: int) -> None:
+        """Follow these weights from now on; one look at the whole pool."""
+        parts = [weights(index) for index in torch.arange(size).split(CHUNK)]
+        self.admission = torch.cat(parts).clamp_(self.floor, 1.0)
+
+    def share(self, index: Tensor, w: Tensor) -> Tensor:
+        """The s of a batch with weights ``w``."""
+        return w if self.admission is None else (w / self.admission[index]).clamp_(max=1.0)
+
+    def factors(self, index: Tensor, w: Tensor) -> Tensor:
+        """The f of a batch with weights ``w``: the weights themselves where everybody is visited alike."""
+        share = self.share(index, w)
+        return w if self.admission is None else share / share.mean().clamp_min(SCARCE)
