@@ -99,6 +99,13 @@ def against() -> Iterator[Cell]:
                     yield Cell(ood, 0.5, method, kind, seed)
 
 
+def few_labels() -> Iterator[Cell]:
+    """A hundred labels and no validation set: what the prior sees. It does not depend on training, so that is short."""
+    for seed in range(5):
+        for ood in POOLS:
+            yield Cell(ood, 0.5, "vat", "wr", seed, validation=0, steps=10)
+
+
 CONTROLS = ("none", "clean", "oracle")
 GROUPS = {
     "supervised": supervised,
@@ -109,6 +116,7 @@ GROUPS = {
     "core-ours": lambda: core(OURS),
     "ratios-ours": lambda: ratios(OURS),
     "without-norm-ours": lambda: without_norm(OURS),
+    "few-labels": few_labels,
 }
 
 
@@ -148,8 +156,8 @@ def intensity_auroc(scenario: wrssl.Scenario) -> float | None:
     return None if found is None else max(found, 1 - found)
 
 
-def run(cell: Cell, data_dir: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """Train one cell."""
+def run(cell: Cell, data_dir: str | None, options: dict[str, Any], version: str) -> dict[str, Any]:
+    """Train one cell with this version of the code."""
     scenario = scenario_of(cell, data_dir)
     weights = "none" if cell.weights == "clean" else cell.weights
     bn = "batch" if weights == "none" else "weighted"
@@ -164,7 +172,7 @@ def run(cell: Cell, data_dir: str | None, options: dict[str, Any]) -> dict[str, 
         **row,
         "torch": torch.__version__,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "commit": commit(),
+        "commit": version,
     }
 
 
@@ -198,6 +206,8 @@ def append(path: Path, row: dict[str, Any]) -> None:
         writer = csv.DictWriter(file, list(row))
         if file.tell() == 0:
             writer.writeheader()
+        elif list(csv.reader(path.open()))[0] != list(row):
+            raise SystemExit(f"{path} has other columns than the rows that are made now; start another file.")
         writer.writerow({k: f"{v:.6g}" if isinstance(v, float) and k not in ("ratio",) else v for k, v in row.items()})
 
 
@@ -215,10 +225,11 @@ def main() -> None:
     cells = dict.fromkeys(shared(cell) for group in options.groups for cell in GROUPS[group]())
     if options.weights:
         cells = dict.fromkeys(cell for cell in cells if cell.weights in options.weights)
+    version = commit()  # now: what is imported already does not change with later commits
     for number, cell in enumerate(cells):
         if number % of != mine or key(asdict(cell)) in {key(row) for row in read(options.out)}:
             continue
-        row = run(cell, options.data_dir, {"threads": options.threads})
+        row = run(cell, options.data_dir, {"threads": options.threads}, version)
         append(options.out, row)
         words = f"{cell.ood} {cell.ratio} {cell.method} {cell.weights} seed {cell.seed}"
         print(f"{number + 1}/{len(cells)} {words}: {row['seconds']} s", flush=True)

@@ -62,6 +62,10 @@ class Net(Protocol):
     def module(self) -> nn.Module:
         """The whole model, head included."""
 
+    @property
+    def weights(self) -> Tensor | None:
+        """Those of the current unlabelled batch, shape ``(B,)``; None where all count alike."""
+
     def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
         """The input of the last layer, shape ``(B, d)``; ``mixed`` where the rows are mixtures of the batch."""
 

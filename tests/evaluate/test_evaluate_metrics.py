@@ -96,6 +96,15 @@ def test_average_precision_by_hand():
     assert average_precision(np.full(4, 7.0)[::-1], positive[::-1]) == 0.5, "in whatever order they come"
 
 
+@pytest.mark.parametrize("metric", [auroc, average_precision, fpr_at_tpr])
+def test_infinite_scores_are_scores_like_any_other(metric):
+    """−∞ ties with −∞: their difference would be NaN. Finite numbers in the same order say the same."""
+    positive = np.array([True, False, True, True, False, False, True, False])
+    score = np.array([np.inf, np.inf, 1.0, 0.5, 0.5, -np.inf, -np.inf, -np.inf])
+    for sign in (1, -1):
+        assert metric(sign * score, positive) == metric(np.clip(sign * score, -9, 9), positive)
+
+
 def test_average_precision_takes_float32_and_integers():
     assert average_precision(np.array([3, 1, 2], dtype=np.float32), np.array([1, 0, 1])) == 1
 

@@ -46,6 +46,8 @@ class Call:
 class RecordingNet:
     """The protocol ``Net`` over an ``nn.Sequential`` that ends with its head."""
 
+    weights: Tensor | None = None  # every row counts alike
+
     def __init__(self, module: nn.Sequential, who: str = "student", calls: list[Call] | None = None) -> None:
         self.module, self.who = module, who
         self.calls: list[Call] = [] if calls is None else calls

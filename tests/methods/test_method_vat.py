@@ -147,6 +147,8 @@ def agreement(ref, xi):
             head.weight.copy_(weight)
 
         class Net:
+            weights = None
+
             def logits(self, inputs, kind, head=head):
                 return head(inputs)
 

@@ -51,7 +51,7 @@ def equal(one, other):
     )
 
 
-@pytest.mark.parametrize(("n", "m", "kinds"), [(25, 60, tuple(KINDS)), (25, 60, DEFAULT), (10, 10, DEFAULT)])
+@pytest.mark.parametrize(("n", "m", "kinds"), [(25, 60, tuple(KINDS)), (25, 60, DEFAULT), (20, 20, DEFAULT)])
 def test_a_handful_of_references_is_enough_to_run(tensor, n, m, kinds):
     prior = fit_prior(tensor(n, 4, seed=1), classes(n), tensor(m, 4, seed=2), 0, kinds)
     assert prior.scores.shape == (m,)
@@ -67,7 +67,7 @@ def test_a_handful_of_references_is_enough_to_run(tensor, n, m, kinds):
         assert values.max() <= 1
 
 
-@pytest.mark.parametrize(("n", "m"), [(9, 50), (0, 50), (50, 9), (50, 0)])
+@pytest.mark.parametrize(("n", "m"), [(19, 50), (0, 50), (50, 19), (50, 0)])
 def test_too_few_rows_conclude_nothing(tensor, n, m):
     prior = fit_prior(tensor(n, 4, seed=1), classes(n), tensor(m, 4, seed=2) + 9, 0)
     assert prior.weight(ALL).tolist() == [1] * m
@@ -79,7 +79,7 @@ def test_too_few_rows_conclude_nothing(tensor, n, m):
 
 def test_too_few_rows_are_not_even_read(tensor):
     pool = Lazy(tensor(50, 4, seed=1))
-    fit_prior(tensor(9, 4, seed=2), classes(9), pool, 0)
+    fit_prior(tensor(19, 4, seed=2), classes(19), pool, 0)
     assert pool.asked == []
 
 
@@ -145,25 +145,14 @@ def test_a_large_pool_is_compared_by_a_sample_and_scored_as_a_whole(tensor, monk
     np.testing.assert_array_equal(prior.scores[part], crossed.pool.astype(np.float32))
     np.testing.assert_allclose(prior.scores[outside], crossed.score(standard(rows[outside])), rtol=1e-4, atol=1e-5)
     assert np.abs(crossed.score(standard(rows[part])) - prior.scores[part]).max() > 1e-3, "in fold it would differ"
-    # The curve comes from scores out of fold only.
-    np.testing.assert_array_equal(prior.curve.nodes, weight_curve(crossed.known, crossed.pool).nodes)
+    # The curve comes from scores out of fold only, and from what is left of them in single precision.
+    known, sampled = (scores.astype(np.float32).astype(np.float64) for scores in (crossed.known, crossed.pool))
+    np.testing.assert_array_equal(prior.known, known)
+    np.testing.assert_array_equal(prior.curve.nodes, weight_curve(known, sampled).nodes)
+    np.testing.assert_array_equal(prior.curve.values, weight_curve(known, sampled).values)
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        100,
-        *(
-            pytest.param(
-                m,
-                marks=pytest.mark.xfail(
-                    strict=True, raises=ValueError, reason="a part without rows to score is scored"
-                ),
-            )
-            for m in (101, 151)
-        ),
-    ],
-)
+@pytest.mark.parametrize("size", [100, 101, 151])
 def test_pools_just_above_the_size_of_the_sample(tensor, monkeypatch, size):
     """There, whole parts of the pool have been scored already."""
     monkeypatch.setattr(module, "POOL_ROWS", 100)
@@ -240,20 +229,7 @@ def test_a_clean_pool_keeps_its_weight(tensor, seed):
     assert (prior.p(ALL) <= 0.05).mean() < 0.09
 
 
-@pytest.mark.parametrize(
-    "z",
-    [
-        0.1,
-        0.0,
-        -1.0,
-        pytest.param(
-            -0.1,
-            marks=pytest.mark.xfail(
-                strict=True, raises=AssertionError, reason="scores are rounded, the reference is not"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("z", [0.1, 0.0, -1.0, -0.1])
 def test_a_pool_that_scores_like_the_reference_belongs(tensor, monkeypatch, z):
     """A stack that finds no kind worth anything gives everybody the same log-odds, its shift."""
 

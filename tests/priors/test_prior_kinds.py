@@ -189,6 +189,7 @@ def test_own_rows_score_higher_than_foreign_ones(toy, name):
     both = np.concatenate([own, foreign])
     got = score(both)
     assert got.shape == (200,)
+    assert got.dtype == np.float64, "where rows are single precision: sums over kinds and folds are not"
     assert np.isfinite(got).all()
     assert auroc(got, np.arange(200) < 100) > 0.99
     np.testing.assert_allclose(score(own), got[:100], rtol=1e-5, atol=1e-5, err_msg="a row's score is its own affair")

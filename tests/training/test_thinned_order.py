@@ -101,6 +101,18 @@ def test_a_point_between_two_members_belongs_to_the_second(monkeypatch):
         assert sorted(epoch) == [1, 2, 4]
 
 
+@pytest.mark.parametrize("size", [2, 3, 10, 1000])
+@pytest.mark.parametrize("value", [0.3, 0.7, 1.0])
+@pytest.mark.parametrize("behind", [0, 2])
+def test_the_last_point_stays_on_the_line(size, value, behind, monkeypatch):
+    """With the largest shift there is, k + u is rounded up to k + 1; the last point belongs to the last admitted."""
+    monkeypatch.setattr("wrssl.training.thinned.epoch_shift", lambda epoch, key: np.full(len(epoch), 1 - 2.0**-53))
+    admission = torch.cat([torch.full((size,), value), torch.zeros(behind)])
+    order = ThinnedOrder(admission, 8, key=0)
+    for epoch in epochs_of(order, 3):
+        assert epoch.max() == size - 1, "and not one that does not exist"
+
+
 @pytest.mark.parametrize("size", [2, 7, 64, 1000])
 def test_full_admission_visits_everybody_once_an_epoch(size):
     order = ThinnedOrder(torch.ones(size), 5, key=3)

@@ -14,6 +14,7 @@ from wrssl.methods.looks import gaussian_like
 from wrssl.methods.registry import register_method
 
 DIRECTIONS = ("oliver", "miyato")
+TRACE = 1e-20  # what a row of weight 0 counts where its own direction is sought
 
 
 def unit(d: Tensor) -> Tensor:
@@ -28,7 +29,7 @@ class VAT(Method):
     """The prediction should not change in the direction in which it changes most.
 
         p = sg p(x);   d ~ N(0, I), scaled to length 1
-        repeat K times:  d ← unit(∇_d Σ_j KL(p_j ‖ p(x_j + ξ d_j)))
+        repeat K times:  d ← unit(∇_d Σ_j w_j KL(p_j ‖ p(x_j + ξ d_j)))
         r_j = KL(p(x_j + ε d_j) ‖ p_j)      kl="oliver" (Oliver et al. 2018, and the paper)
         r_j = KL(p_j ‖ p(x_j + ε d_j))      kl="miyato"
 
@@ -66,8 +67,13 @@ class VAT(Method):
             d = d.detach().requires_grad_()
             with constant_parameters():
                 logits = net.logits(x + self.xi * d, Pass.PERTURBED)
-            divergence = LOSSES["ce"].value(logits, p).sum()
-            d = unit(torch.autograd.grad(divergence, d)[0])
+            rows = LOSSES["ce"].value(logits, p)
+            if net.weights is None:
+                d = unit(torch.autograd.grad(rows.sum(), d)[0])
+            else:  # rows meet in the batch statistics: who counts nothing must not steer the others
+                counts = net.weights.clamp_min(TRACE)
+                gradient = torch.autograd.grad((counts * rows).sum(), d)[0]
+                d = unit(gradient / counts.view(-1, *[1] * (d.dim() - 1)))
         return d.detach()
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
