@@ -206,7 +206,7 @@ def append(path: Path, row: dict[str, Any]) -> None:
         writer = csv.DictWriter(file, list(row))
         if file.tell() == 0:
             writer.writeheader()
-        elif list(csv.reader(path.open()))[0] != list(row):
+        elif path.read_text(encoding="utf-8").partition("\n")[0].strip().split(",") != list(row):
             raise SystemExit(f"{path} has other columns than the rows that are made now; start another file.")
         writer.writerow({k: f"{v:.6g}" if isinstance(v, float) and k not in ("ratio",) else v for k, v in row.items()})
 

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 import torch
 
-from wrssl.evaluate.verdicts import FALSE_DROP_RATE, conformal_p, energy, verdict_of, verdict_table
+from wrssl.evaluate.verdicts import FALSE_DROP_RATE, energy, verdict_of, verdict_table
+from wrssl.priors.calibrate import conformal_p
 
 
 def randn(*shape, seed):
@@ -25,25 +26,18 @@ def test_energy_is_minus_log_sum_exp():
     assert energy(torch.tensor([[0.0, 0.0]])) > energy(torch.tensor([[9.0, 0.0]])), "nothing recognised is stranger"
 
 
-@pytest.mark.parametrize("values", [3, 10**6], ids=["ties", "distinct"])
-def test_conformal_p_equals_brute_force(values):
-    generator = torch.Generator().manual_seed(1)
-    s, reference = (torch.randint(values, (n,), generator=generator) / values for n in (40, 25))
-    want = [(1 + sum(r >= v for r in reference.tolist())) / 26 for v in s.tolist()]
-    np.testing.assert_allclose(conformal_p(s, reference), want, rtol=0, atol=1e-15)
-    assert conformal_p(s, reference).dtype == np.float64
-
-
 def test_conformal_p_by_hand():
-    p = conformal_p(torch.tensor([-1.0, 0.0, 1.5, 2.0, 3.0]), torch.tensor([2.0, 0.0, 1.0]))
-    assert p.tolist() == [1.0, 1.0, 0.5, 0.5, 0.25]
+    """A high score belongs: p counts the references that are at least as strange."""
+    p = conformal_p(np.array([4.0, 3.0, 2.0, 1.5, 0.0, -1.0]), np.array([2.0, 0.0, 3.0]))
+    assert p.tolist() == [1.0, 1.0, 0.75, 0.5, 0.5, 0.25]
+    assert p.dtype == np.float64
 
 
 @pytest.mark.parametrize("n", [1, 4, 19, 20])
 def test_at_most_a_share_a_of_those_that_belong_has_p_below_a(n):
     """Exactly, over the n + 1 equally likely ranks of a member among the references."""
-    everyone = torch.arange(float(n + 1))
-    p = np.array([conformal_p(everyone[[k]], everyone[torch.arange(n + 1) != k])[0] for k in range(n + 1)])
+    everyone = np.arange(float(n + 1))
+    p = np.array([conformal_p(everyone[[k]], everyone[np.arange(n + 1) != k])[0] for k in range(n + 1)])
     for count in range(n + 2):
         a = count / (n + 1)
         assert (p <= a).sum() == count, "valid, and as sharp as possible"
@@ -52,9 +46,7 @@ def test_at_most_a_share_a_of_those_that_belong_has_p_below_a(n):
 def test_ties_keep_it_valid():
     """All 3⁴ ways to draw a member and three references from three values: P(p ≤ a) ≤ a."""
     p = [
-        Fraction(
-            conformal_p(torch.tensor([float(member)]), torch.tensor(others, dtype=torch.float64))[0]
-        ).limit_denominator(4)
+        Fraction(conformal_p(np.array([float(member)]), np.array(others, dtype=np.float64))[0]).limit_denominator(4)
         for member, *others in itertools.product(range(3), repeat=4)
     ]
     for a in (Fraction(k, 16) for k in range(17)):
@@ -106,6 +98,55 @@ def test_the_table_by_hand():
     assert set(want) == {"drop", "doubt", "keep"}
     assert frame[["weight", "ood_score", "confidence"]].ge(0).all().all()
     assert frame[["weight", "ood_score", "confidence"]].le(1).all().all()
+
+
+def test_a_high_energy_is_strange():
+    """Logits of nothing recognised among references that are recognised, and the other way round."""
+    sure, unsure = torch.tensor([[9.0, 0.0]]), torch.tensor([[0.0, 0.0]])
+    for member, reference, score in ((unsure, sure, 1 - 1 / 40), (sure, unsure, 0.0)):
+        frame = verdict_table(None, member, reference.repeat(39, 1), np.ones(1), None, None, np.arange(2))
+        assert frame["ood_score"].tolist() == pytest.approx([score])
+
+
+class Opinion:
+    """p-values and scores of its own for members 0 … 49, and a list of the parts that it was asked about."""
+
+    def __init__(self, silent_before=0):
+        rng = np.random.default_rng(8)
+        self.p, self.score, self.asked, self.silent_before = rng.random(50) ** 2, rng.random(50), [], silent_before
+
+    def __call__(self, rows):
+        self.asked.append((rows.start, rows.stop))
+        return None if rows.start < self.silent_before else (self.p[rows], self.score[rows])
+
+
+@pytest.mark.parametrize("part", [7, 25, 50])
+def test_a_better_judge_than_the_energy_decides_who_belongs(part):
+    """Its p makes the verdict and its score is shown; labels and confidence are the network's, weights as given."""
+    plain, logits, reference, weight = table()
+    judge = Opinion()
+    frame = verdict_table(
+        plain["id"], logits.split(part), reference, weight, None, None, np.array(["cat", "dog", "eel"]), belonging=judge
+    )
+    assert judge.asked == [(start, min(start + part, 50)) for start in range(0, 50, part)]
+    assert frame["ood_score"].tolist() == judge.score.tolist(), "which need not be 1 − p"
+    pairs = zip(judge.p, weight, strict=True)
+    want = ["drop" if p <= 0.05 else "doubt" if p <= 0.2 or w < 0.5 else "keep" for p, w in pairs]
+    assert frame["verdict"].tolist() == want
+    assert want != plain["verdict"].tolist()
+    assert set(want) == {"drop", "doubt", "keep"}
+    untouched = ["id", "weight", "is_ood", "cluster", "pseudo_label", "confidence"]
+    assert frame[untouched].equals(plain[untouched])
+
+
+def test_where_the_judge_has_no_opinion_the_energy_decides():
+    plain, logits, reference, weight = table()
+    rest = plain["id"], logits.split(10), reference, weight, None, None, np.array(["cat", "dog", "eel"])
+    assert verdict_table(*rest, belonging=Opinion(silent_before=50)).equals(plain)
+    assert verdict_table(*rest[:1], logits, *rest[2:], belonging=lambda rows: None).equals(plain)
+    judge = Opinion(silent_before=20)
+    mixed = verdict_table(*rest, belonging=judge)
+    assert mixed["ood_score"].tolist() == [*plain["ood_score"][:20], *judge.score[20:]]
 
 
 @pytest.mark.parametrize("known", [True, False])
