@@ -60,7 +60,7 @@ def test_training_asks_for_the_truth_only_to_judge_and_for_the_oracle():
         for p in FILES
         if room(p) in ("training", "methods", "weighting", "hypergrad", "norm") and "evaluate.truth" in p.read_text()
     }
-    assert users == {"judge.py", "fitting.py"}
+    assert users == {"judge.py", "candidate.py"}
 
 
 @pytest.mark.parametrize("name", wrssl.__all__)

@@ -20,7 +20,7 @@ from wrssl.weighting import WEIGHTINGS
 def test_the_arguments_of_fit():
     defaults = {k: p.default for k, p in inspect.signature(wrssl.fit).parameters.items()}
     fixed = {
-        "model": "auto", "method": "vat", "weights": "wr-cluster", "bn": "weighted", "steps": "auto", "seed": 0,
+        "model": "auto", "method": "vat", "weights": "wr", "bn": "weighted", "steps": "auto", "seed": 0,
         "gate": None, "fallback": True, "out": None, "device": None, "batch_size": 100,
     }  # fmt: skip
     assert {k: defaults[k] for k in fixed} == fixed
@@ -52,9 +52,21 @@ def test_the_weighting_of_the_paper():
     assert [step for step in range(12) if weighting.estimator(step) is not None] == [0, 5, 10]
 
 
+def test_the_default_weighting():
+    weighting = WEIGHTINGS.create("wr")
+    options = weighting.estimator(0)
+    assert (options.solver, options.scope, options.J, options.P, options.damping) == ("cg", "head", 0, 10, 0.01)
+    assert [step for step in range(12) if weighting.estimator(step) is not None] == [0, 5, 10]
+    assert (weighting.refinement.K, weighting.visits.floor) == (20, 0.05)
+    assert (weighting.refine, weighting.admit, weighting.refresh, weighting.embedding) == (True, True, 0, "pca")
+    assert weighting.kinds == ("linear", "quadratic", "kernel", "kernel-narrow")
+
+
+@pytest.mark.parametrize("weights", ["wr", "wr-cluster"])
 @pytest.mark.parametrize("clusters", [5, 30])
-def test_k_is_the_number_of_clusters(clusters, moons):
-    result = wrssl.fit(moons, method="entmin", weight_options={"K": clusters}, steps=2)
+def test_k_is_the_number_of_clusters(weights, clusters, moons):
+    options = {"weights": weights, "weight_options": {"K": clusters}}
+    result = wrssl.fit(moons, method="entmin", steps=2, fallback=False, **options)
     assert result.verdicts["cluster"].nunique() == clusters
 
 

@@ -8,6 +8,7 @@ import torch
 from scipy.spatial.distance import pdist
 from torch import nn
 
+import wrssl.training.embedding as module
 from wrssl import Scenario
 from wrssl.api import OptionError, Pool
 from wrssl.training.embedding import EmbeddedRows, PoolEmbedding, raw_rows
@@ -33,10 +34,10 @@ def stored(kind="images", size=SIZE, seed=0):
 
 
 def embedding_of(pool, model=None, seed=0):
-    y = torch.arange(20) % 2
-    scenario = Scenario(labeled=(stored_like(pool, 20), y), unlabeled=pool)
+    known, y = stored_like(pool, 20), torch.arange(20) % 2
+    scenario = Scenario(labeled=(known, y), unlabeled=pool)
     net = build_network(scenario, model or "auto", "weighted", None, 0, torch.device("cpu"))
-    return PoolEmbedding(pool, net, torch.device("cpu"), torch.Generator().manual_seed(seed)), net
+    return PoolEmbedding(pool, known, net, torch.device("cpu"), torch.Generator().manual_seed(seed)), net
 
 
 def stored_like(pool, size):
@@ -123,6 +124,55 @@ def test_components_come_from_a_sample_and_its_generator(monkeypatch):
     np.testing.assert_allclose(pdist(one[:60].double()), pdist(pool[:60].double()), rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["raw", "pca", "features"])
+@pytest.mark.parametrize("data", ["images", "table"])
+def test_known_examples_are_embedded_like_members(kind, data):
+    """Members that are the labelled examples once more have the same rows, whatever is asked for first."""
+    labelled = stored_like(stored(data, 1), 20)
+    pool = torch.cat([stored(data, 200), labelled])
+    first, second = embedding_of(pool)[0], embedding_of(pool)[0]
+    members, known = first(kind)[:], first.known(kind)
+    assert len(known) == 20
+    torch.testing.assert_close(known[:], members[-20:], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(known[3:7], members[-17:-13], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(known[torch.tensor([4, 0])], members[[-16, -20]], rtol=1e-5, atol=1e-5)
+    assert torch.equal(second.known(kind)[:], known[:])
+    assert torch.equal(second(kind)[:], members)
+
+
+def test_components_of_known_examples_are_those_of_the_pool():
+    """By a singular value decomposition of the pool alone: its mean is subtracted, its directions are taken."""
+    pool = stored("table", 300)
+    embed = embedding_of(pool)[0]
+    found, labelled = embed.known("pca")[:].double().numpy(), stored_like(pool, 20).double().numpy()
+    mean = pool.double().numpy().mean(0)
+    directions = np.linalg.svd(pool.double().numpy() - mean, full_matrices=False)[2]
+    want = (labelled - mean) @ directions.T
+    np.testing.assert_allclose(np.abs(found[:, :3]), np.abs(want[:, :3]), atol=2e-3)
+    assert np.abs(found.mean(0)).max() > 0.1, "they are not centred themselves"
+
+
+def test_components_are_found_once(monkeypatch):
+    """The pool may be on disk, and another sample would give other directions."""
+    monkeypatch.setattr("wrssl.training.embedding.FIT_ROWS", 100)
+    monkeypatch.setattr("wrssl.training.embedding.CHUNK", 1_000)
+    found = []
+
+    def spy(pool, generator):
+        found.append(len(pool))
+        return components(pool, generator)
+
+    components = module.principal_components
+    monkeypatch.setattr(module, "principal_components", spy)
+    embed = embedding_of(stored("table", 300))[0]
+    embed.known("raw"), embed("features")
+    assert found == [], "nobody asked for them"
+    first = embed("pca")[:]
+    assert torch.equal(embed("pca")[:], first)
+    embed.known("pca")[:]
+    assert found == [300]
+
+
 def test_a_constant_pool_has_components():
     rows = embedding_of(torch.full((30, 2, 6, 6), 9, dtype=torch.uint8))[0]("pca")[:]
     assert rows.abs().max() < 1e-5
@@ -180,5 +230,7 @@ def test_features_are_those_of_the_network_as_it_is_without_a_trace():
 
 
 def test_an_unknown_embedding_is_a_sentence():
-    with pytest.raises(OptionError, match="no embedding 'vgg'; choose raw, pca or features"):
-        embedding_of(stored("table", 20))[0]("vgg")
+    embed = embedding_of(stored("table", 20))[0]
+    for ask in (embed, embed.known):
+        with pytest.raises(OptionError, match="no embedding 'vgg'; choose raw, pca or features"):
+            ask("vgg")

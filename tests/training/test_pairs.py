@@ -8,7 +8,9 @@ import pytest
 import wrssl
 from wrssl.weighting import WEIGHTINGS
 
-REFUSED = {("supervised", weights) for weights in ("wr-instance", "l2rw", "mwn", "ds3l", "uasd")}
+# Except for wr, which one gets without asking.
+LEARNED = ("wr-instance", "wr-cluster", "prior", "l2rw", "mwn", "ds3l", "uasd")
+REFUSED = {("supervised", weights) for weights in LEARNED}
 
 
 def is_one_sentence(text):
@@ -24,7 +26,7 @@ def test_every_weighting_runs_with_equal_steps_and_images(method, moons):
                 wrssl.fit(moons, method=method, weights=weights, steps=2, seed=0)
             assert is_one_sentence(str(refused.value)), refused.value
             continue
-        result = wrssl.fit(moons, method=method, weights=weights, steps=2, seed=0)
+        result = wrssl.fit(moons, method=method, weights=weights, steps=2, seed=0, fallback=False)
         assert result.metrics["optimizer_steps"] == 2, weights
         assert result.weights.shape == (len(moons.unlabeled),), weights
         assert ((result.weights >= 0) & (result.weights <= 1)).all(), weights
