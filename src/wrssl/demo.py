@@ -17,13 +17,14 @@ from wrssl.training.progress import someone_watches
 from wrssl.training.result import claim
 
 DIGIT_STEPS, MOON_STEPS = 250, 500
-LABELS_ONLY, PLAIN, ROBUST = "supervised, labels only", "VAT", "WR-SSL (the paper's)"
+LABELS_ONLY, PLAIN, ROBUST = "supervised, labels only", "VAT", "wrssl's default (wr)"
 # label: method, weights, batch-norm policy
 DIGITS = {
     LABELS_ONLY: ("supervised", "none", "batch"),
     PLAIN: ("vat", "none", "batch"),
     "VAT, frozen batch norm": ("vat", "none", "frozen"),
-    ROBUST: ("vat", "wr-cluster", "weighted"),
+    "VAT, the paper's weights": ("vat", "wr-cluster", "weighted"),
+    ROBUST: ("vat", "wr", "weighted"),
     "VAT, perfect weights": ("vat", "oracle", "weighted"),
 }
 # label: model, weights, batch-norm policy
@@ -31,7 +32,7 @@ MOONS = {
     "SSL-BN: batch norm": ("mlp", "none", "batch"),
     "SSL-NBN: no batch norm": ("mlp-nobn", "none", "batch"),
     "SSL-FBN: frozen batch norm": ("mlp", "none", "frozen"),
-    "WR-SSL: weights + weighted batch norm": ("mlp", "wr-cluster", "weighted"),
+    "wr: weights + weighted batch norm": ("mlp", "wr", "weighted"),
 }
 
 
@@ -73,12 +74,10 @@ def _comment(supervised: float, plain: float, robust: float) -> str:
     """What the table says, in words that follow from its numbers."""
     verb = "hurt" if plain < supervised else "helped"
     said = f"The pool {verb} plain VAT by {100 * abs(plain - supervised):.1f} points against the labels alone."
-    if robust > plain:
-        return f"{said} The paper's weights changed that by {100 * (robust - plain):+.1f} points."
-    return (
-        f"{said} The paper's weights did not mend it here: the validation loss alone could not tell digits from "
-        "patches in time. Perfect weights show what is possible."
-    )
+    mended = 100 * (robust - plain)
+    if mended > 0:
+        return f"{said} Weights that know the patches change that by {mended:+.1f} points."
+    return f"{said} Weights did not mend it here ({mended:+.1f} points)."
 
 
 def _row(label: str, result: Any) -> dict[str, Any]:

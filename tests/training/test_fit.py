@@ -202,7 +202,7 @@ def test_string_classes_come_back(moons):
         ({"weight_options": {"embedding": (np.zeros((3, 2)), np.zeros((20, 2)))}}, "one row per member"),
         ({"weights": "wr-cluster", "weight_options": {"L": 0}}, "at least 1"),
         ({"weights": "wr-cluster", "weight_options": {"K": 0}}, "K"),
-        ({"weights": "wr-cluster", "weight_options": {"solver": "magic"}}, "solver must be"),
+        ({"weights": "wr-cluster", "weight_options": {"solver": "magic"}}, "There is no solver"),
         ({"weights": "wr-cluster", "weight_options": {"compat": "paper"}}, "alpha"),
         ({"weights": "wr-cluster", "weight_options": {"embedding": np.zeros((3, 2))}}, "one row per member"),
     ],
