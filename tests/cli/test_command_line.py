@@ -47,7 +47,8 @@ def test_help_version_and_methods():
     assert run("--version").stdout.strip() == "0.1.0"
     done = run("methods")
     assert done.returncode == 0
-    for name in ("supervised", "pl", "pi", "mt", "vat", "entmin", "none", "oracle", "wr-instance", "wr-cluster"):
+    weightings = ("none", "oracle", "wr-instance", "wr-cluster", "prior", "wr")
+    for name in ("supervised", "pl", "pi", "mt", "vat", "entmin", *weightings):
         assert f"  {name} " in done.stdout
 
 

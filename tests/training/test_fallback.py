@@ -159,7 +159,9 @@ def test_without_a_fallback_there_is_none_of_it(moons, monkeypatch, tmp_path):
     assert [p.name for p in (tmp_path / "run" / "state").iterdir() if p.is_dir()] == []
 
 
-@pytest.mark.parametrize("options", [{"weights": "wr-cluster"}, {"weights": "prior"}, {"method": "supervised"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"weights": "wr-cluster"}, {"weights": "prior"}, {"method": "supervised"}], ids=str
+)
 def test_only_the_default_weighting_of_a_pool_that_is_used_has_companions(options, moons, monkeypatch):
     monkeypatch.setattr(fitting, "companions", never)
     result = wrssl.fit(moons, steps=3, **options)
@@ -224,9 +226,10 @@ def interrupt(monkeypatch, number):
 def test_a_run_that_was_stopped_in_a_companion_goes_on_exactly(method, during, moons, tmp_path, monkeypatch):
     monkeypatch.setattr(state, "SAVE_EVERY", -1.0)
     whole = wrssl.fit(moons, method=method, steps=STEPS, seed=0)
-    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as stopped:
         interrupt(stopped, during * STEPS + 13)
-        wrssl.fit(moons, method=method, steps=STEPS, seed=0, out=tmp_path / "run")
+        with pytest.raises(KeyboardInterrupt):
+            wrssl.fit(moons, method=method, steps=STEPS, seed=0, out=tmp_path / "run")
     assert sorted(p.name for p in (tmp_path / "run" / "state").iterdir() if p.is_dir()) == sorted(NAMES[1 : during + 1])
     with monkeypatch.context() as watched:
         begun = interrupt(watched, 10**9)
@@ -241,9 +244,10 @@ def test_a_run_that_was_stopped_in_a_companion_goes_on_exactly(method, during, m
 def test_a_stopped_run_remembers_that_there_was_no_fallback(moons, tmp_path, monkeypatch):
     monkeypatch.setattr(state, "SAVE_EVERY", -1.0)
     whole = wrssl.fit(moons, steps=STEPS, seed=0, fallback=False)
-    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as stopped:
         interrupt(stopped, 13)
-        wrssl.fit(moons, steps=STEPS, seed=0, fallback=False, out=tmp_path / "run")
+        with pytest.raises(KeyboardInterrupt):
+            wrssl.fit(moons, steps=STEPS, seed=0, fallback=False, out=tmp_path / "run")
     monkeypatch.setattr(fitting, "companions", never)
     assert_same(whole, resume_run(tmp_path / "run"))
 
@@ -271,3 +275,15 @@ def test_the_number_of_models_is_known_when_steps_are_chosen(fallback, models, m
     monkeypatch.setattr(fitting, "choose_steps", spy)
     wrssl.fit(moons, method="entmin", fallback=fallback)
     assert told == [models]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whoever_is_returned_can_be_read_again(name, moons, monkeypatch, tmp_path):
+    """config.json names the batch statistics of the weighted model; the others were trained with plain ones."""
+    force(monkeypatch, name)
+    result = wrssl.fit(moons, steps=STEPS, seed=0, out=tmp_path / "run")
+    again = wrssl.load(tmp_path / "run")
+    assert again.metrics["chosen"] == name
+    assert np.array_equal(again.predict_proba(moons.test[0]), result.predict_proba(moons.test[0]))
+    assert np.array_equal(again.weights, result.weights)
+    assert again.verdicts["verdict"].tolist() == result.verdicts["verdict"].tolist()

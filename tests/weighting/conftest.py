@@ -40,7 +40,10 @@ def blobs() -> Callable[..., tuple[Tensor, Tensor]]:
 
 @pytest.fixture
 def make_pool() -> Callable[..., Pool]:
-    """A pool whose embeddings of every kind are three blobs; ``pool.embed.asked`` lists what was asked for."""
+    """A pool whose embeddings of every kind are three blobs; ``pool.embed.asked`` lists what was asked for.
+
+    So is the reference, unless ``known`` says otherwise; its classes are 0 and 1 in turn.
+    """
 
     class Embed:
         def __init__(self, rows: Tensor) -> None:
@@ -56,9 +59,12 @@ def make_pool() -> Callable[..., Pool]:
         seed: int = 3,
         truth: Tensor | None = None,
         reference: int = 0,
+        known: Tensor | None = None,
     ) -> Pool:
         rows = three_blobs()[0] if rows is None else rows
-        return Pool(len(rows) if size is None else size, 10, Embed(rows), seed, truth, reference)
+        known = three_blobs(24, rows.shape[1], seed=1)[0] if known is None else known
+        number = len(rows) if size is None else size
+        return Pool(number, 10, Embed(rows), seed, truth, reference, Embed(known), torch.arange(len(known)) % 2)
 
     return make
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -27,7 +28,7 @@ class Stripes:
 
 
 def storages(thing, seen=None):
-    """All tensor storages that can be reached from an object, by address."""
+    """All storages of tensors and arrays that can be reached from an object, by address."""
     seen = {} if seen is None else seen
     if id(thing) in seen:
         return {}
@@ -35,6 +36,9 @@ def storages(thing, seen=None):
     if isinstance(thing, Tensor):
         storage = thing.untyped_storage()
         return {storage.data_ptr(): storage.nbytes()}
+    if isinstance(thing, np.ndarray):
+        whole = thing if thing.base is None else thing.base
+        return {thing.ctypes.data: whole.nbytes}
     inner = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple)) else ()
     found = {}
     for part in [*inner, *getattr(thing, "__dict__", {}).values()]:
@@ -59,7 +63,9 @@ class Largest(TorchDispatchMode):
 
 def started(name, **options):
     weighting = WEIGHTINGS.create(name, options)
-    weighting.setup(Pool(SIZE, 10, lambda kind: Stripes(), 0))
+    known = torch.arange(30)
+    reference = torch.stack([known, known % 7], dim=1).float()
+    weighting.setup(Pool(SIZE, 10, lambda kind: Stripes(), 0, None, 0, lambda kind: reference, known % 2))
     return weighting
 
 
@@ -71,18 +77,21 @@ def started(name, **options):
         ("wr-cluster", {}, 1),
         ("wr-cluster", {"K": 256}, 1),
         ("wr-cluster", {"K": 280}, 2),
+        ("prior", {"kinds": "linear"}, 4),  # the score
+        ("wr", {"kinds": "linear"}, 4 + 1 + 4),  # the score, the cluster, the admission
+        ("wr", {"kinds": "linear", "refine": False, "admit": False}, 4),
     ],
     ids=str,
 )
 def test_bytes_per_member(name, options, per_member):
     weighting = started(name, **options)
-    assert 0 <= sum(storages(weighting).values()) - per_member * SIZE <= 10_000
+    assert 0 <= sum(storages(weighting).values()) - per_member * SIZE <= 20_000
 
 
 @pytest.mark.parametrize("options", [{}, {"embedding": "features", "warmup": 10}], ids=["now", "later"])
-@pytest.mark.parametrize("name", ["none", "wr-instance", "wr-cluster"])
+@pytest.mark.parametrize("name", ["none", "wr-instance", "wr-cluster", "wr"])
 def test_a_step_costs_in_proportion_to_the_batch(name, options, make_signal):
-    weighting = started(name, **(options if name == "wr-cluster" else {}))
+    weighting = started(name, **{"wr-cluster": options, "wr": {"kinds": "linear"}}.get(name, {}))
     index = torch.randperm(SIZE, generator=torch.Generator().manual_seed(1))[:BATCH]
     signal = make_signal(torch.linspace(-1, 1, BATCH))
     with Largest(storages(weighting)) as largest:
@@ -90,6 +99,8 @@ def test_a_step_costs_in_proportion_to_the_batch(name, options, make_signal):
             weighting.begin_step(step)
             weighting.estimator(step)
             weighting.weights(index)
+            weighting.factors(index)
+            weighting.admission()
             weighting.update(index, signal)
             weighting.state_dict()
             weighting.clusters()
@@ -100,8 +111,9 @@ def test_the_counter_of_bytes_counts():
     class Holder:
         def __init__(self):
             self.one, self.more = torch.zeros(100)[:1], {"a": [torch.zeros(10, dtype=torch.uint8)]}
+            self.array = np.zeros(1000, dtype=np.uint8)[:1]
 
-    assert sum(storages(Holder()).values()) == 410
+    assert sum(storages(Holder()).values()) == 1410
     with Largest({}) as largest:
         torch.zeros(7) + 1
     assert largest.numel == 7
