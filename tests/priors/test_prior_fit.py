@@ -235,7 +235,7 @@ def test_a_pool_that_scores_like_the_reference_belongs(tensor, monkeypatch, z):
 
     def indifferent(samples, kinds, random):
         known, pool = (np.full(len(rows), z) for rows in (samples.known, samples.pool))
-        return Crossed(known, pool, np.zeros(len(kinds)), float(np.log(2)), [], np.zeros((0, 1, 2)), z)
+        return Crossed(known, pool, np.zeros(len(kinds)), float(np.log(2)), [], np.zeros((0, 1, 2)), z, [], np.zeros(3))
 
     monkeypatch.setattr(module, "cross", indifferent)
     prior = fit_prior(tensor(30, 3, seed=1), classes(30), tensor(60, 3, seed=2), 0, LINEAR)

@@ -1,0 +1,94 @@
+"""Comparison within classes: a class that is frequent in the pool is not foreign."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+from wrssl.priors import fit_prior
+from wrssl.priors.classes import RIDGE, classifier, offsets
+from wrssl.priors.cross import cross
+from wrssl.priors.samples import Samples
+
+CENTRES = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [-4, -4, -4]], dtype=np.float32)  # the last one is foreign
+
+
+def rows_of(classes: np.ndarray, seed: int) -> np.ndarray:
+    noise = np.random.default_rng(seed).standard_normal((len(classes), 3), dtype=np.float32)
+    return (CENTRES[classes] + noise).astype(np.float32)
+
+
+def test_offsets_by_hand():
+    scores, taken_for = np.array([1.0, 2.0, 3.0, 7.0, 9.0]), np.array([0, 0, 0, 2, 2])
+    # The median is 3: class 0 has −2, −1, 0, class 2 has 4 and 6, class 1 nobody.
+    np.testing.assert_allclose(offsets(scores, taken_for, 4), [-3 / 13, 0, 10 / 12, 0])
+
+
+def test_equal_scores_have_no_offset():
+    assert (offsets(np.full(7, -0.1), np.arange(7) % 3, 3) == 0).all()
+
+
+def test_logits_are_those_of_a_ridge_multinomial_regression():
+    labels = np.arange(90) % 3
+    samples = Samples(rows_of(labels, 0), labels, rows_of(labels, 1))
+    x = samples.known.astype(np.float64)
+
+    def loss(u: np.ndarray) -> float:
+        W, b = u[:9].reshape(3, 3), u[9:]
+        z = x @ W.T + b
+        z = z - z.max(1, keepdims=True)
+        picked = z[np.arange(90), labels] - np.log(np.exp(z).sum(1))
+        return float(-picked.mean() + RIDGE / 2 * (W**2).sum())
+
+    found = minimize(loss, np.zeros(12), method="BFGS", options={"gtol": 1e-7}).x
+    expected = x @ found[:9].reshape(3, 3).T + found[9:]
+    got = classifier(samples, 3)(samples.known)
+    # A constant per row has no meaning.
+    np.testing.assert_allclose(got - got.mean(1, keepdims=True), expected - expected.mean(1, keepdims=True), atol=5e-3)
+
+
+def test_absent_classes_are_never_taken():
+    labels = np.arange(40) % 2 * 2  # 0 and 2
+    samples = Samples(rows_of(labels, 0), labels, rows_of(labels, 1))
+    logits = classifier(samples, 4)(rows_of(np.arange(30) % 3, 2))
+    assert logits.shape == (30, 4)
+    assert np.isneginf(logits[:, [1, 3]]).all()
+    assert (
+        logits[:, [0, 2]].argmax(1)[np.arange(30) % 3 != 1] == (np.arange(30) % 3 == 2)[np.arange(30) % 3 != 1]
+    ).all()
+
+
+def test_a_single_class_needs_no_regression():
+    samples = Samples(
+        rows_of(np.zeros(9, dtype=int), 0), np.zeros(9, dtype=np.int64), rows_of(np.zeros(9, dtype=int), 1)
+    )
+    assert classifier(samples, 1)(samples.pool).tolist() == [[0]] * 9
+
+
+@pytest.mark.parametrize("number", [60, 1500])
+def test_a_frequent_class_keeps_its_weight_and_foreign_rows_lose_theirs(number):
+    known = np.arange(number) % 3
+    own = np.r_[np.zeros(1600, dtype=int), np.ones(200, dtype=int), np.full(200, 2)]
+    members = np.r_[own, np.full(1000, 3)]
+    pool = torch.from_numpy(rows_of(members, 1))
+    prior = fit_prior(torch.from_numpy(rows_of(known, 0)), known, pool, 0)
+    weight, p = prior.weight(slice(None)), prior.p(slice(None))
+    # Without the comparison within classes the frequent class has a weight of .2 with 1,500 references.
+    assert weight[members == 0].mean() > (0.55 if number == 60 else 0.85)
+    assert weight[members == 3].mean() < 0.1
+    # 5 %, up to what so many references know about that quantile.
+    assert (p[members == 0] <= 0.05).mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / number)
+
+
+def test_new_rows_get_the_offset_of_the_class_they_are_taken_for():
+    known = np.arange(300) % 3
+    members = np.r_[np.zeros(400, dtype=int), np.ones(50, dtype=int), np.full(50, 2)]
+    samples = Samples(rows_of(known, 0), known, rows_of(members, 1))
+    crossed = cross(samples, ("linear",), np.random.default_rng(0))
+    rows = rows_of(known, 5)
+    per_class = [crossed.score(rows)[known == c].mean() for c in range(3)]
+    # Class 0 fills four fifths of the pool: its score alone, without the offset, would be far below the others.
+    assert max(per_class) - min(per_class) < 0.3 * np.ptp(crossed._offsets)
+    assert crossed._offsets.argmin() == 0
