@@ -325,6 +325,10 @@ class Weighting(ABC):
         """What multiplies the losses of the current batch: the weights, unless the weighting normalises them."""
         return self.weights(index)
 
+    def presence(self, index: Tensor) -> Tensor:
+        """What the members of the current batch count in its statistics: the weights, unless visits follow them."""
+        return self.weights(index)
+
     def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:  # noqa: B027  (optional hook)
         """Called when the losses of the batch are known, before the hypergradient; both are detached."""
 

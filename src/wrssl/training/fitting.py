@@ -117,6 +117,7 @@ def fit(
         "seed": seed,
         "batch_size": batch_size,
         "lr": main.lr,
+        "lr_given": lr is not None,  # if not, every model of the fallback has that of its own method
         "budget": budget,
         "head": head,
         "device": str(place),

@@ -39,7 +39,10 @@ def resume_run(directory: str | os.PathLike[str], data_dir: str | os.PathLike[st
     if config["model"] == OWN_MODULE or ARRAY in config["weight_options"].values():
         return _own(folder)
     scenario = load_scenario(**recipe, data_dir=data_dir)
-    return fit(scenario, out=folder, resume=True, **{name: config[name] for name in STORED if name in config})
+    stored = {name: config[name] for name in STORED if name in config}
+    if not config.get("lr_given", True):
+        stored["lr"] = None
+    return fit(scenario, out=folder, resume=True, **stored)
 
 
 def _own(folder: Path) -> Result:

@@ -92,6 +92,7 @@ def load_state(trainer: Trainer, folder: Path) -> None:
     stored = numbers["best"]
     best.step, best.accuracy = int(stored["step"]), float(stored["accuracy"])
     best.loss = float("inf") if stored["loss"] is None else float(stored["loss"])
+    trainer.net.images.clear()  # what was needed to get here is part of the state
     trainer.net.images.update({Pass(kind): int(count) for kind, count in numbers["images"].items()})
     trainer.history = list(numbers["history"])
     trainer.done = int(numbers["step"])

@@ -69,7 +69,7 @@ class TrainingStep:
             zero = labeled.new_zeros(())
             return Outcome(labeled, labeled, zero, zero)
 
-        net.weights = None if self.weighting.uniform else self.weighting.weights(index).to(learned.features)
+        net.weights = None if self.weighting.uniform else self.weighting.presence(index).to(learned.features)
         views = method.views(net, batch.x_u, replace(context, labeled=(learned.x, learned.y)))
         logits = net.head(views.features)
         r = method.loss(logits, views.targets)

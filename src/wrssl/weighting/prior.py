@@ -74,11 +74,16 @@ class PriorWeighting(Weighting):
         if isinstance(self.embedding, str):
             return pool.embed(self.embedding), pool.embed_known(self.embedding), labels
         members, known = (GivenRows(array) for array in self._pair())
-        if len(members) != pool.size or len(known) > len(labels):
+        everybody = len(labels)
+        labeled = everybody - pool.reference if everybody > pool.reference else everybody
+        if len(members) != pool.size or len(known) not in (labeled, everybody):
             raise DataError(
                 f"The embeddings have {len(members)} and {len(known)} rows, but the pool has {pool.size} members and "
-                f"there are {len(labels)} known examples; give one row per member and one per labelled example."
+                f"there are {labeled} labelled examples; give one row per member and one per labelled example."
             )
+        widths = members[:1].shape[1], known[:1].shape[1]
+        if widths[0] != widths[1]:
+            raise DataError(f"The two embeddings have {widths[0]} and {widths[1]} columns; they must be of one kind.")
         return members, known, labels[: len(known)]
 
     def _pair(self) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ A member with weight w_j is visited in proportion to a_j = max(w_j, floor) and i
 
 So in expectation each member contributes what its weight says, the unlabelled term keeps its coefficient whatever the
 share of foreign members, and a member with weight 0 is still looked at now and then, at no price for the others: it
-counts nothing in the loss and in the batch statistics, but the validation loss hears of it.
+counts nothing in the loss (f) and in the batch statistics (s), but the validation loss hears of it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+from wrssl.api import OptionError
 
 CHUNK = 100_000
 SCARCE = 0.1  # a batch whose members count less than this on average is not blown up to full size
@@ -28,6 +30,8 @@ class Visits:
     """
 
     def __init__(self, floor: float) -> None:
+        if not 0 < floor <= 1:
+            raise OptionError(f"floor must be above 0 and at most 1, but it is {floor}.")
         self.floor = floor
         self.admission: Tensor | None = None
 

@@ -7,26 +7,20 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import OptionError, Pool, Signal, State
+from wrssl.api import Pool, Signal, State
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.weighting.prior import PriorWeighting
 from wrssl.weighting.refinement import Refinement
 from wrssl.weighting.registry import register_weighting
 from wrssl.weighting.visits import Visits
 
-PATIENCE, NOTABLE = 100, 0.5  # every so many steps visits are dealt anew, if some group's log-odds moved that far
+PATIENCE, NOTABLE = 100, 0.5  # visits are dealt anew after so many steps, if some group's log-odds moved so far
+NOTHING = torch.zeros(0), torch.zeros(0)
 
 
 @register_weighting("wr")
 class RobustWeighting(PriorWeighting):
-    """Prior, refinement, admission; each can be switched off.
-
-    1. The prior π_j of ``PriorWeighting``.
-    2. **Refinement** (``refinement.py``): every L steps the hypergradient of the last layer says how the validation
-       loss would change with the weight of each member of the batch. What it says persistently about a group of
-       members moves their weights w_j away from the prior; without evidence they are the prior.
-    3. **Admission** (``visits.py``): members are visited in proportion to their weights, dealt anew when the evidence
-       has moved, and the unlabelled term keeps its coefficient, as if somebody had cleaned the pool.
+    """The prior, moved by ``refinement.py``, followed by ``visits.py``; docs/concepts/default.md has the whole story.
 
     Args:
         refine: False keeps the weights at the prior.
@@ -53,12 +47,10 @@ class RobustWeighting(PriorWeighting):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        if not 0 < floor <= 1:
-            raise OptionError(f"floor must be above 0 and at most 1, but it is {floor}.")
         self.refine, self.admit, self.visits = refine, admit, Visits(floor)
         self.refinement = Refinement(K, L, HypergradientOptions(solver="cg", J=0, P=P, damping=damping))
         self.admitted = self.refinement.evidence.shift  # the evidence that visits follow
-        self._looked = torch.zeros(0), torch.zeros(0)
+        self._looked = NOTHING
 
     def setup(self, pool: Pool) -> None:
         """Clusters, prior, admission."""
@@ -70,19 +62,20 @@ class RobustWeighting(PriorWeighting):
     def compare(self, step: int) -> None:
         """Fit the prior; visits follow it."""
         super().compare(step)
-        self._admit()
+        self._follow(self.admitted)
 
     def begin_step(self, step: int) -> None:
         """Compare again where the features have changed; send visits where the evidence has moved weights."""
         super().begin_step(step)
         shift = self.refinement.evidence.shift
-        if step and step % PATIENCE == 0 and bool((shift - self.admitted).abs().max() > NOTABLE):
-            self.admitted = shift
-            self._admit()
+        due = step > 0 and step % max(PATIENCE, self.pool.size // 1000) == 0
+        if due and bool((shift - self.admitted).abs().max() > NOTABLE):
+            self._follow(shift)
 
-    def _admit(self) -> None:
+    def _follow(self, shift: Tensor) -> None:
+        self.admitted, self._looked = shift, NOTHING
         if self.admit:
-            self.visits.deal(lambda index: self._weights(index, self.admitted), self.pool.size)
+            self.visits.deal(lambda index: self._weights(index, shift), self.pool.size)
 
     def admission(self) -> Tensor | None:
         """By the weights, not below ``floor``."""
@@ -102,8 +95,12 @@ class RobustWeighting(PriorWeighting):
         prior = super().weights(index)
         return self.refinement.refined(index, prior, shift) if self.refine else prior
 
+    def presence(self, index: Tensor) -> Tensor:
+        """What a visit counts: who is visited half as often must not count half once more."""
+        return self.visits.share(index, self.weights(index))
+
     def factors(self, index: Tensor) -> Tensor:
-        """What the losses of the batch are multiplied by."""
+        """The same in units of its mean."""
         return self.visits.factors(index, self.weights(index))
 
     def update(self, index: Tensor, signal: Signal) -> None:
@@ -111,7 +108,7 @@ class RobustWeighting(PriorWeighting):
         if signal.hypergradient is not None:
             group = self.refinement.groups(index, super().weights(index))
             self.refinement.evidence.collect(group, signal.hypergradient.cpu(), self.factors(index))
-            self._looked = torch.zeros(0), torch.zeros(0)
+            self._looked = NOTHING
 
     def clusters(self) -> Tensor | None:
         """Those of the refinement."""
@@ -125,6 +122,4 @@ class RobustWeighting(PriorWeighting):
         """Inverse of ``state_dict``."""
         super().load_state_dict(state)
         self.refinement.load_state_dict(state)
-        self.admitted = state["admitted"].clone()
-        self._looked = torch.zeros(0), torch.zeros(0)
-        self._admit()
+        self._follow(state["admitted"].clone())
