@@ -5,7 +5,7 @@
 A step of a method without weights is timed in turns with one of supervised training; a step of VAT with a weighting and
 weighted batch norm in turns with one of plain VAT; batches of 100, LeNet, images of 28 x 28, one thread. The results go
 to docs/results/methods/results.csv, the table into docs/methods/README.md, and each ratio into its page. A quick look
-elsewhere: --blocks 2 --out results.
+elsewhere: --blocks 2 --out results. One or two of them: --only NAME.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ def pairs() -> Iterator[tuple[str, str, dict[str, str], dict[str, str]]]:
             yield "weighting", name, {"weights": name}, {}
 
 
-def measure(blocks: int) -> pd.DataFrame:
+def measure(blocks: int, only: list[str] | None = None) -> pd.DataFrame:
     rows = []
     with threads(1):
         for kind, name, timed, plain in pairs():
+            if only and name not in only:
+                continue
             a, b = (stepper(make_trainer(images(), **options)) for options in (timed, plain))
             figure = interleave(a, b, blocks, LENGTH, WARMUP).figure()
             rows.append({"kind": kind, "name": name, "ratio": figure.median, "spread": figure.spread})
@@ -68,9 +70,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blocks", type=int, default=12, help="pairs per ratio")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "methods", help="folder of results.csv")
+    parser.add_argument("--only", nargs="+", help="these names; the rows of the others stay")
     given = parser.parse_args()
-    found = measure(given.blocks)
+    found = measure(given.blocks, given.only)
     given.out.mkdir(parents=True, exist_ok=True)
-    found.to_csv(given.out / "results.csv", index=False, float_format="%.4f")
+    table = given.out / "results.csv"
+    if given.only and table.is_file():
+        before = pd.read_csv(table)
+        found = pd.concat([before[~before["name"].isin(given.only)], found])
+    found.to_csv(table, index=False, float_format="%.4f")
     if given.out == parser.get_default("out"):
         write_pages(found)
