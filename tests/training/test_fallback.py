@@ -13,6 +13,7 @@ import torch
 import wrssl
 import wrssl.training.fitting as fitting
 import wrssl.training.steps as steps_module
+from wrssl.api import DivergenceError
 from wrssl.training import state
 from wrssl.training.fallback import Choice, choose
 from wrssl.training.loop import Best, Trainer
@@ -277,3 +278,26 @@ def test_whoever_is_returned_can_be_read_again(name, moons, monkeypatch, tmp_pat
     assert np.array_equal(again.predict_proba(moons.test[0]), result.predict_proba(moons.test[0]))
     assert np.array_equal(again.weights, result.weights)
     assert again.verdicts["verdict"].tolist() == result.verdicts["verdict"].tolist()
+
+
+def test_a_companion_that_breaks_down_is_not_chosen(moons, monkeypatch):
+    run = Trainer.run
+
+    def broken(self):
+        if self.weighting.uniform and self.method.uses_unlabeled:
+            raise DivergenceError("The loss is not finite any more.")
+        run(self)
+
+    monkeypatch.setattr(Trainer, "run", broken)
+    result = wrssl.fit(moons, steps=STEPS, seed=0)
+    assert set(result.metrics["candidates"]) == {"weighted", "supervised"}
+    assert result.metrics["fallback_steps"] == STEPS
+
+
+def test_a_weighted_model_that_breaks_down_is_an_error(moons, monkeypatch):
+    def broken(self):
+        raise DivergenceError("The loss is not finite any more.")
+
+    monkeypatch.setattr(Trainer, "run", broken)
+    with pytest.raises(DivergenceError, match="not finite"):
+        wrssl.fit(moons, steps=STEPS, seed=0)

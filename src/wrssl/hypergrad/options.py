@@ -51,6 +51,8 @@ class HypergradientOptions:
             raise OptionError(f"outer must be one of {', '.join(OUTER)}, not {self.outer!r}.")
         if isinstance(self.alpha, str) and self.alpha != "lr":
             raise OptionError(f"alpha must be a number or 'lr', not {self.alpha!r}.")
+        if not 0 <= self.damping < float("inf"):
+            raise OptionError(f"damping must be a finite number of at least 0, not {self.damping}.")
         if self.P < 0 or self.J < 0:
             raise OptionError(f"J and P count steps and terms and cannot be negative (J={self.J}, P={self.P}).")
 

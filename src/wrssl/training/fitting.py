@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from wrssl import __version__
-from wrssl.api import Method, OptionError
+from wrssl.api import DivergenceError, Method, OptionError
 from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
 from wrssl.fast.loops import loops
@@ -134,9 +134,15 @@ def fit(
         trained: dict[str, Trainer] = {}
         for name, candidate in {WEIGHTED: main, **others}.items():
             watchers = [*(callbacks if candidate is main else ()), *([ProgressBar(candidate.title)] if shown else [])]
-            trained[name] = candidate.trainer(config["steps"], watchers)
+            trainer = candidate.trainer(config["steps"], watchers)
             state = None if folder is None else folder / STATE if candidate is main else folder / STATE / name
-            _train(trained[name], state)
+            try:
+                _train(trainer, state)
+            except DivergenceError:
+                if candidate is main:
+                    raise
+                continue  # plain training may well break down on such a pool; it is not chosen then
+            trained[name] = trainer
         result = judge(scenario, trained[WEIGHTED], config, choose(trained) if others else None)
     if folder is not None:
         result.write_outputs(folder)

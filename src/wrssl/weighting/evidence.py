@@ -10,8 +10,8 @@ sums that forget the past at a rate γ,
 
     S_g = Σ_u γ^{age} d_g,     V_g = Σ_u γ^{2·age} d_g²,     t_g = S_g / √V_g,
 
-which for signals without a direction is about standard normal, whatever their scale. Only what exceeds ``SURE``
-moves the weights:
+where a group ages only in updates in which it is present. For signals without a direction t is about standard normal,
+whatever their scale. Only what exceeds ``SURE`` moves the weights:
 
     c_g = −GAIN · sign(t_g) · max(0, |t_g| − SURE).
 """
