@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 .venv/bin/python benchmarks/default_tables.py
 
 It reads docs/results/default/results.csv and writes README.md and the pictures beside it. A look at unfinished rows
-elsewhere: --rows /tmp/grid/results.csv --out /tmp/tables. Rows that are missing leave a dash, and no requirement counts
+elsewhere: --rows results.csv --out tables. Rows that are missing leave a dash, and no requirement counts
 as met before all rows behind it are there.
 """
 
