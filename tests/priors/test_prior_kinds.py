@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from wrssl.evaluate.metrics import auroc
+from wrssl.priors.classes import RIDGE as ENERGY_RIDGE
 from wrssl.priors.kinds import DEFAULT, KINDS
-from wrssl.priors.kinds.energy import RIDGE as ENERGY_RIDGE
 from wrssl.priors.kinds.energy import energy
 from wrssl.priors.kinds.logistic import logistic
 from wrssl.priors.kinds.neighbours import neighbours
