@@ -23,8 +23,8 @@ def drawn(size, seed):
 
 def epochs_of(order, count):
     """The first epochs, one row each."""
-    steps = -(-count * order.visits // order.batch)
-    return torch.cat([order(step) for step in range(steps)])[: count * order.visits].view(count, order.visits).numpy()
+    steps = -(-count * order.size // order.batch)
+    return torch.cat([order(step) for step in range(steps)])[: count * order.size].view(count, order.size).numpy()
 
 
 @pytest.mark.parametrize("size", [3, 10, 257, 1000])
@@ -34,16 +34,16 @@ def test_nobody_is_visited_twice_in_an_epoch(size, seed):
     if admission.sum() < 1:
         admission[1] = 1
     order = ThinnedOrder(admission, 8, key=seed)
-    assert order.visits == math.floor(float(admission.double().sum()))
+    assert order.size == math.floor(float(admission.double().sum()))
     for epoch in epochs_of(order, 30):
-        assert len(np.unique(epoch)) == order.visits
+        assert len(np.unique(epoch)) == order.size
 
 
 def test_an_epoch_takes_its_share_of_every_stretch_of_the_pool():
     """Systematic sampling: members i … j get ⌊L⌋ or ⌈L⌉ visits, L their admissions times n/A."""
     admission = drawn(200, 0)
     order = ThinnedOrder(admission, 8, key=1)
-    ends = np.r_[0, np.cumsum(admission.numpy().astype(np.float64))] * order.visits / float(admission.double().sum())
+    ends = np.r_[0, np.cumsum(admission.numpy().astype(np.float64))] * order.size / float(admission.double().sum())
     for epoch in epochs_of(order, 20):
         so_far = np.r_[0, np.cumsum(np.bincount(epoch, minlength=200))]
         length, visits = ends - ends[:, None], so_far - so_far[:, None]
@@ -59,7 +59,7 @@ def test_visits_are_in_proportion_to_admission():
         patch.setattr("wrssl.training.thinned.epoch_shift", lambda epoch, key: (epoch % count + 0.5) / count)
         order = ThinnedOrder(admission, 8, key=2)
         visits = np.bincount(epochs_of(order, count).ravel(), minlength=size) / count
-    expected = admission.double().numpy() * order.visits / float(admission.double().sum())
+    expected = admission.double().numpy() * order.size / float(admission.double().sum())
     np.testing.assert_allclose(visits, expected, atol=1 / count + 1e-9)
 
 
@@ -70,7 +70,7 @@ def test_visits_are_in_proportion_to_admission_with_the_real_shifts(key):
     admission = drawn(size, 2)
     order = ThinnedOrder(admission, 64, key)
     visits = np.bincount(epochs_of(order, count).ravel(), minlength=size) / count
-    expected = admission.double().numpy() * order.visits / float(admission.double().sum())
+    expected = admission.double().numpy() * order.size / float(admission.double().sum())
     assert (np.abs(visits - expected) <= 5 * np.sqrt(expected * (1 - expected) / count) + 1e-9).all()
 
 
@@ -80,7 +80,7 @@ def test_who_is_admitted_is_visited_in_nearly_every_epoch():
     total = float(admission.double().sum())
     visits = np.bincount(epochs_of(order, 400).ravel(), minlength=500)[admission.numpy() == 1] / 400
     assert len(visits) > 50
-    assert visits.mean() == pytest.approx(order.visits / total, abs=0.002)
+    assert visits.mean() == pytest.approx(order.size / total, abs=0.002)
     assert visits.min() > 0.97
 
 
@@ -126,7 +126,7 @@ def test_equal_admissions_visit_all_alike(value):
     count = 2000
     order = ThinnedOrder(torch.full((10,), value), 4, key=4)
     visits = np.bincount(epochs_of(order, count).ravel(), minlength=10) / count
-    assert visits == pytest.approx([order.visits / 10] * 10, abs=0.06)
+    assert visits == pytest.approx([order.size / 10] * 10, abs=0.06)
 
 
 def test_epochs_and_keys_differ_and_look_random():
@@ -159,7 +159,7 @@ def test_batches_follow_one_another_without_a_gap():
 
 def test_a_batch_is_never_larger_than_an_epoch():
     order = ThinnedOrder(torch.full((100,), 0.1), 64, key=0)
-    assert order.visits == 10
+    assert order.size == 10
     assert all(len(np.unique(order(step))) == len(order(step)) == 10 for step in range(20))
 
 
@@ -186,7 +186,7 @@ def test_small_admissions_of_a_large_pool_are_not_lost():
     admission = torch.full((3_000_000,), 1e-3)
     admission[:100_000] = 1
     order = ThinnedOrder(admission, 1000, key=0)
-    assert order.visits == pytest.approx(100_000 + 2900, abs=1)
+    assert order.size == pytest.approx(100_000 + 2900, abs=1)
     rows = torch.cat([order(step) for step in range(103)])
     assert (rows >= 100_000).float().mean() == pytest.approx(2900 / 102_900, rel=0.2)
     assert rows.max() > 2_900_000

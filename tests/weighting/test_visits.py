@@ -96,7 +96,7 @@ def test_in_the_long_run_each_member_contributes_what_it_weighs(floor, monkeypat
     monkeypatch.setattr("wrssl.training.thinned.epoch_shift", lambda epoch, key: (epoch % epochs + 0.5) / epochs)
     visits = dealt(weights, floor)
     order = ThinnedOrder(visits.admission, batch, key=5)
-    steps = epochs * order.visits // batch
+    steps = epochs * order.size // batch
     contributed = torch.zeros(200, dtype=torch.float64)
     for step in range(steps):
         index = order(step)

@@ -12,12 +12,9 @@ import numpy.typing as npt
 import torch
 
 from wrssl.data import Scenario
-from wrssl.methods import METHODS
-from wrssl.training.candidate import pool_of
+from wrssl.training.candidate import Workshop
 from wrssl.training.data import TrainingData
-from wrssl.training.loop import Plan, Trainer
-from wrssl.training.network import build_network
-from wrssl.weighting import WEIGHTINGS
+from wrssl.training.loop import Trainer
 
 SEED = 0
 FEATURES = 8  # of a row of the table: small, so that ten million of them fit into any memory
@@ -58,15 +55,12 @@ def make_trainer(
         bn: the policy; None takes ``"batch"`` for the weighting none and ``"weighted"`` for the others.
         weight_options: options of the weighting.
     """
-    device = torch.device("cpu")
-    base, weighting = METHODS.create(method), WEIGHTINGS.create(weights, weight_options)
     policy = bn or ("batch" if weights == "none" else "weighted")
-    net = build_network(scenario, model, policy, None, SEED, device)
-    base.setup(net)
     data = TrainingData.of(scenario, SEED, "halves")
-    weighting.setup(pool_of(scenario, data, weighting, net, device, SEED))
-    plan = Plan(ENDLESS, batch_size, base.lr, SEED, ENDLESS)
-    return Trainer(data, net, base, weighting, plan, device)
+    shop = Workshop(scenario, data, model, None, SEED, batch_size, None, torch.device("cpu"), True)
+    candidate = shop.build(method, None, weights, weight_options, policy)
+    candidate.look_at_the_pool()
+    return candidate.trainer(ENDLESS)
 
 
 def table_trainer(pool: npt.NDArray[np.uint8], batch_size: int, **options: Any) -> Trainer:

@@ -81,3 +81,11 @@ def without_copies(rows: Array, barred: Array | None = None) -> npt.NDArray[np.b
     """True for rows that are no exact copy of an earlier row or of a row in ``barred``."""
     other = None if barred is None else torch.from_numpy(barred)
     return first_occurrences(torch.from_numpy(np.ascontiguousarray(rows)), other)
+
+
+def spread(labels: Array, shuffled: Array, folds: int) -> Array:
+    """A fold for every row; the rows of each class, in the given random order of all rows, are dealt out in turn."""
+    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    fold_of = np.empty(len(labels), dtype=np.int64)
+    fold_of[by_class] = np.arange(len(labels)) % folds
+    return fold_of

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wrssl.data.splits import spread
 from wrssl.priors.classes import Classifier, classifier, offsets
 from wrssl.priors.kinds import KINDS
 from wrssl.priors.samples import Matrix, Samples, Score
@@ -108,8 +109,4 @@ def cross(samples: Samples, kinds: Sequence[str], random: np.random.Generator) -
 
 def balanced_folds(labels: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
     """A fold for every labelled row; every class is spread over the folds."""
-    shuffled = random.permutation(len(labels))
-    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    folds = np.empty(len(labels), dtype=np.int64)
-    folds[by_class] = np.arange(len(labels)) % FOLDS
-    return folds
+    return spread(labels, random.permutation(len(labels)), FOLDS)

@@ -54,7 +54,7 @@ class Batches:
         self.data, self.seed, self.device, self.batch_size = data, seed, device, batch_size
         self.labeled = Order(len(data.labeled[1]), batch_size, stream_seed(seed, "labelled order"))
         self._admission: Tensor | None = None
-        self.unlabeled: Order | ThinnedOrder = self._everybody()
+        self.unlabeled = self._everybody()
         meta = data.roles.meta
         self.meta = None if meta is None else Order(len(meta[1]), batch_size, stream_seed(seed, "meta order"))
         self.folds = fold_of(data.labeled[1], seed)

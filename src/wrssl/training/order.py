@@ -68,6 +68,10 @@ class Order:
         if block != self._block:
             count = BLOCK * self.batch
             n = np.arange(block * count, (block + 1) * count, dtype=np.int64)
-            self._members = torch.from_numpy(permute(n % self.size, n // self.size, self.size, self.key))
+            self._members = torch.from_numpy(self._at(n))
             self._block = block
         return self._members[offset * self.batch : (offset + 1) * self.batch]
+
+    def _at(self, n: np.ndarray) -> np.ndarray:
+        """The members at these positions of the sequence."""
+        return permute(n % self.size, n // self.size, self.size, self.key)

@@ -12,13 +12,12 @@ O(batch · log M), and any step can be resumed from its number alone.
 from __future__ import annotations
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from wrssl.training.order import BLOCK, epoch_shift, permute
+from wrssl.training.order import Order, epoch_shift
 
 
-class ThinnedOrder:
+class ThinnedOrder(Order):
     """The endless sequence of batches over members that are admitted with given probabilities.
 
     Args:
@@ -31,21 +30,12 @@ class ThinnedOrder:
         # Running sums in double precision: those of ten million float32 numbers lose the small ones.
         self.ends = np.cumsum(admission.numpy(), dtype=np.float64)
         total = float(self.ends[-1])
-        self.visits = max(1, int(total))
-        self.spacing = total / self.visits
-        self.batch, self.key = min(batch, max(2, self.visits)), key
-        self._block, self._members = -1, torch.zeros(0, dtype=torch.int64)
+        super().__init__(max(1, int(total)), batch, key)  # an order of the visits of an epoch
+        self.spacing = total / self.size
 
-    def __call__(self, step: int) -> Tensor:
-        """The members of batch ``step``, int64, shape (B,)."""
-        block, offset = divmod(step, BLOCK)
-        if block != self._block:
-            count = BLOCK * self.batch
-            n = np.arange(block * count, (block + 1) * count, dtype=np.int64)
-            epoch = n // self.visits
-            place = permute(n % self.visits, epoch, self.visits, self.key) + epoch_shift(epoch, self.key)
-            # The last point may be rounded up to the very end of the line, where nobody lives.
-            point = np.minimum(place * self.spacing, np.nextafter(self.ends[-1], 0))
-            self._members = torch.from_numpy(np.searchsorted(self.ends, point, side="right"))
-            self._block = block
-        return self._members[offset * self.batch : (offset + 1) * self.batch]
+    def _at(self, n: np.ndarray) -> np.ndarray:
+        place = super()._at(n) + epoch_shift(n // self.size, self.key)
+        # The last point may be rounded up to the very end of the line, where nobody lives.
+        point = np.minimum(place * self.spacing, np.nextafter(self.ends[-1], 0))
+        members: np.ndarray = np.searchsorted(self.ends, point, side="right")
+        return members
