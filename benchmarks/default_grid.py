@@ -218,6 +218,7 @@ def main() -> None:
     parser.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
     parser.add_argument("--share", default="0/1", help="which part of the cells, for example 1/2")
     parser.add_argument("--weights", nargs="+", help="only these weightings")
+    parser.add_argument("--seeds", nargs="+", type=int, help="only these seeds")
     parser.add_argument("--data-dir", default=os.environ.get("WRSSL_DATA"))
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
@@ -225,6 +226,8 @@ def main() -> None:
     cells = dict.fromkeys(shared(cell) for group in options.groups for cell in GROUPS[group]())
     if options.weights:
         cells = dict.fromkeys(cell for cell in cells if cell.weights in options.weights)
+    if options.seeds:
+        cells = dict.fromkeys(cell for cell in cells if cell.seed in options.seeds)
     version = commit()  # now: what is imported already does not change with later commits
     for number, cell in enumerate(cells):
         if number % of != mine or key(asdict(cell)) in {key(row) for row in read(options.out)}:
