@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wrssl.api import WRSSLError
+    from wrssl.auditing import audit
     from wrssl.data import Scenario, load_scenario
     from wrssl.methods import list_methods, register_method
     from wrssl.norm import (
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "WRSSLError": "wrssl.api",
+    "audit": "wrssl.auditing",
     "Scenario": "wrssl.data",
     "load_scenario": "wrssl.data",
     "list_methods": "wrssl.methods",
@@ -48,6 +50,7 @@ __all__ = [
     "WeightedBatchNorm1d",
     "WeightedBatchNorm2d",
     "WeightedBatchNorm3d",
+    "audit",
     "check_hypergradient",
     "convert_batchnorm",
     "fit",

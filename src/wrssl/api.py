@@ -343,6 +343,10 @@ class Weighting(ABC):
         """Conformal p-value and ood_score of these members, where the weighting knows more than the network does."""
         return None
 
+    def for_newcomers(self) -> Any:
+        """A ``priors.newcomers.NewcomerPrior`` that judges examples outside of the pool, or None."""
+        return None
+
     def clusters(self) -> Tensor | None:
         """The cluster of each member, where the weighting has clusters."""
         return None

@@ -11,10 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wrssl.api import WRSSLError
 from wrssl.training.files import write_json
 from wrssl.training.progress import someone_watches
-from wrssl.training.result import claim
+from wrssl.training.rundir import claim, free_name
 
 DIGIT_STEPS, MOON_STEPS = 250, 500
 LABELS_ONLY, PLAIN, ROBUST = "supervised, labels only", "VAT", "wrssl's default (wr)"
@@ -40,7 +39,7 @@ def run_demo(out: Path | None, seed: int) -> None:
     """Train everything, print the table, write table and picture into a new folder."""
     import wrssl
 
-    folder = claim(out if out is not None else _free_name("wrssl-demo"))
+    folder = claim(out if out is not None else free_name("wrssl-demo"))
     started = time.monotonic()
     digits = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=seed)
     sizes = f"{len(digits.labeled[1])} labelled digits, a pool of {len(digits.unlabeled):,} images"
@@ -107,12 +106,3 @@ def _say(text: str) -> None:
         print(f"\r\x1b[2K{text}", end="\n" if text else "", file=sys.stderr, flush=True)
     elif text:
         print(text, flush=True)
-
-
-def _free_name(stem: str) -> Path:
-    """The first of stem, stem-2, stem-3, … that does not exist."""
-    for number in range(1, 1000):
-        path = Path(stem if number == 1 else f"{stem}-{number}")
-        if not path.exists():
-            return path
-    raise WRSSLError(f"There are a thousand folders {stem}-…; remove some, or choose one with --out.")

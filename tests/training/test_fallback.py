@@ -14,7 +14,7 @@ import wrssl
 import wrssl.training.fitting as fitting
 import wrssl.training.steps as steps_module
 from wrssl.api import DivergenceError
-from wrssl.training import state
+from wrssl.training import assembly, state
 from wrssl.training.fallback import Choice, choose
 from wrssl.training.loop import Best, Trainer
 from wrssl.training.resume import resume_run
@@ -152,7 +152,7 @@ def test_the_metrics_tell_who_was_asked(moons, monkeypatch, tmp_path):
 
 
 def test_without_a_fallback_there_is_none_of_it(moons, monkeypatch, tmp_path):
-    monkeypatch.setattr(fitting, "companions", never)
+    monkeypatch.setattr(assembly, "companions", never)
     result = wrssl.fit(moons, steps=STEPS, fallback=False, out=tmp_path / "run")
     assert (result.metrics["chosen"], result.metrics["fallback_steps"]) == (None, 0)
     assert "candidates" not in result.metrics
@@ -164,14 +164,14 @@ def test_without_a_fallback_there_is_none_of_it(moons, monkeypatch, tmp_path):
     "options", [{"weights": "wr-cluster"}, {"weights": "prior"}, {"method": "supervised"}], ids=str
 )
 def test_only_the_default_weighting_of_a_pool_that_is_used_has_companions(options, moons, monkeypatch):
-    monkeypatch.setattr(fitting, "companions", never)
+    monkeypatch.setattr(assembly, "companions", never)
     result = wrssl.fit(moons, steps=3, **options)
     assert (result.metrics["chosen"], result.metrics["fallback_steps"]) == (None, 0)
     assert "candidates" not in result.metrics
 
 
 def test_without_a_validation_set_nobody_can_choose(moons, monkeypatch):
-    monkeypatch.setattr(fitting, "companions", never)
+    monkeypatch.setattr(assembly, "companions", never)
     own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled, test=moons.test)
     result = wrssl.fit(own, steps=STEPS)
     assert (result.metrics["chosen"], result.metrics["fallback_steps"]) == (None, 0)
@@ -239,7 +239,7 @@ def test_a_stopped_run_remembers_that_there_was_no_fallback(moons, tmp_path, mon
         interrupt(stopped, 13)
         with pytest.raises(KeyboardInterrupt):
             wrssl.fit(moons, steps=STEPS, seed=0, fallback=False, out=tmp_path / "run")
-    monkeypatch.setattr(fitting, "companions", never)
+    monkeypatch.setattr(assembly, "companions", never)
     assert_same(whole, resume_run(tmp_path / "run"))
 
 
@@ -259,7 +259,7 @@ def test_two_minutes_are_for_all_models_together(models, expected, moons, monkey
 def test_the_number_of_models_is_known_when_steps_are_chosen(fallback, models, moons, monkeypatch):
     told = []
 
-    def spy(steps, scenario, make_trainer, number):
+    def spy(steps, scenario, make_trainer, number, say):
         told.append(number)
         return 2
 

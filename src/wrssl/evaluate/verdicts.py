@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wrssl.api import OptionError
 from wrssl.priors.calibrate import conformal_p
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
 
 FALSE_DROP_RATE = 0.05
 VERDICTS = np.array(["drop", "doubt", "keep"], dtype=object)
+
+
+def check_rate(rate: float) -> None:
+    """A share of members that belong; 0 drops nobody."""
+    if not 0 <= rate <= 0.5:
+        raise OptionError(f"false_drop_rate is a share of members that belong, from 0 to 0.5, not {rate}.")
 
 
 def energy(logits: Tensor) -> Tensor:

@@ -15,14 +15,13 @@ from typing import TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from wrssl.api import DataError, Rows
 from wrssl.data.patience import announced, walk
 from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
-from wrssl.priors.cross import Standard, cross
+from wrssl.priors.comparison import Comparison
 from wrssl.priors.kinds import DEFAULT
-from wrssl.priors.samples import Matrix, Samples
+from wrssl.priors.samples import Matrix
 
 Index: TypeAlias = slice | NDArray[np.int64]
 POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
@@ -40,6 +39,7 @@ class Prior:
         curve: from a score to a weight.
         shares: what each kind counts in the stack.
         log_loss: of the stack, out of fold; log 2 where reference and pool look alike.
+        comparison: the samples behind it, for those who want to score other examples; None where it is not known.
     """
 
     scores: NDArray[np.float32]
@@ -47,6 +47,7 @@ class Prior:
     curve: WeightCurve
     shares: dict[str, float]
     log_loss: float
+    comparison: Comparison | None = None
 
     def weight(self, rows: Index) -> NDArray[np.float64]:
         """P(own | x) of these members, in [0, 1]."""
@@ -75,12 +76,12 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
     size, random = len(pool), np.random.default_rng(seed)
     if min(len(known), size) < FEWEST:
         return ignorance(size, kinds)
-    with announced("comparing the pool with the labels"), threadpool_limits(1):
+    with announced("comparing the pool with the labels"):
         chosen = np.sort(random.permutation(len(known))[:KNOWN_ROWS])
         part = np.sort(random.permutation(size)[:POOL_ROWS])
         own, foreign = (_finite(rows[torch.from_numpy(at)]) for rows, at in ((known, chosen), (pool, part)))
-        scale = Standard.of(foreign)
-        crossed = cross(Samples(scale(own), labels[chosen], scale(foreign)), kinds, random)
+        comparison = Comparison(own, labels[chosen], foreign, tuple(kinds), seed, (len(known), size))
+        scale, crossed = comparison.models()
     scores = np.empty(size, dtype=np.float32)
     scores[part] = crossed.pool
     if len(part) < size:
@@ -93,7 +94,8 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
     # Rounded like those of the pool: where every score is the same, equal must stay equal.
     own_scores = crossed.known.astype(np.float32).astype(np.float64)
     curve = weight_curve(own_scores, scores[part].astype(np.float64))
-    return Prior(scores, own_scores, curve, dict(zip(kinds, crossed.shares.tolist(), strict=True)), crossed.log_loss)
+    shares = dict(zip(kinds, crossed.shares.tolist(), strict=True))
+    return Prior(scores, own_scores, curve, shares, crossed.log_loss, comparison)
 
 
 def ignorance(size: int, kinds: Sequence[str]) -> Prior:

@@ -14,7 +14,7 @@ class Callback:
         """Before the first step; ``start`` is above 0 in a resumed run."""
 
     def on_step(self, step: int, outcome: Outcome) -> None:
-        """After each step. Reading a tensor of the outcome waits for the device."""
+        """After each step, and after its evaluation if there is one. Reading a tensor waits for the device."""
 
     def on_evaluate(self, row: dict[str, Any]) -> None:
         """After each evaluation, with the new row of the history."""

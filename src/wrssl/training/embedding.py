@@ -9,27 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from wrssl.api import OptionError, Pass
 from wrssl.data import prepare
 from wrssl.data.patience import announced
+from wrssl.data.projection import CHUNK, Projection, raw_rows
 from wrssl.training.passes import PolicyNet
 from wrssl.weighting.kmeans import sample_rows
 
-COMPONENTS = 50
 FIT_ROWS = 20_000
-SIDE = 32  # larger images are averaged down first: finer detail does not help k-means, and the covariance stays small
-CHUNK = 2_000  # members that go through an embedding at once
-
-
-def raw_rows(x: Tensor) -> Tensor:
-    """The values of each example as one row, images averaged down to at most 32 × 32."""
-    x = prepare(x)
-    if x.dim() == 4 and max(x.shape[2:]) > SIDE:
-        x = F.adaptive_avg_pool2d(x, (min(SIDE, x.shape[2]), min(SIDE, x.shape[3])))
-    return x.flatten(1)
 
 
 class EmbeddedRows:
@@ -52,18 +41,9 @@ class EmbeddedRows:
         return torch.cat([self.f(part) for part in self.pool[rows].split(CHUNK)])
 
 
-def principal_components(pool: Tensor, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
-    """(x − m)ᵀV with the mean m and the first 50 eigenvectors V of the covariance of at most 20,000 random members."""
-    chosen = sample_rows(len(pool), FIT_ROWS, generator).sort().values
-    # Filled and centred in place: with images of 3 × 32 × 32 this matrix has half a gigabyte.
-    part = torch.empty(len(chosen), raw_rows(pool[:1]).shape[1], dtype=torch.float64)
-    for here, there in zip(part.split(CHUNK), chosen.split(CHUNK), strict=True):
-        here.copy_(raw_rows(pool[there]))
-    mean = part.mean(0)
-    part -= mean
-    directions = torch.linalg.eigh(part.T @ part / len(part))[1].flip(1)[:, :COMPONENTS].float()
-    mean = mean.float()
-    return lambda x: (raw_rows(x) - mean) @ directions
+def principal_components(pool: Tensor, generator: torch.Generator) -> Projection:
+    """Those of at most 20,000 random members."""
+    return Projection.of(pool, sample_rows(len(pool), FIT_ROWS, generator).sort().values)
 
 
 class PoolEmbedding:
@@ -81,7 +61,7 @@ class PoolEmbedding:
         self, pool: Tensor, known: Tensor, net: PolicyNet, device: torch.device, generator: torch.Generator
     ) -> None:
         self.values, self.known_values, self.net, self.device, self.generator = pool, known, net, device, generator
-        self._components: Callable[[Tensor], Tensor] | None = None
+        self._components: Projection | None = None
 
     def __call__(self, kind: str) -> EmbeddedRows:
         """M float32 rows; those of ``"features"`` belong to the network as it is when they are read."""

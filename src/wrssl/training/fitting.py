@@ -10,29 +10,23 @@ from typing import Any
 import torch
 from torch import nn
 
-from wrssl import __version__
-from wrssl.api import DivergenceError, Method, OptionError
-from wrssl.data import Scenario, prepare
-from wrssl.data.streams import check_seed
-from wrssl.fast.loops import loops
-from wrssl.norm import policy_table
+from wrssl.api import DivergenceError
+from wrssl.data import Scenario
+from wrssl.evaluate.verdicts import FALSE_DROP_RATE
 from wrssl.norm.native import native_kernels
+from wrssl.training.assembly import DEFAULT_WEIGHTS, assemble
 from wrssl.training.callbacks import Callback
-from wrssl.training.candidate import Candidate, Workshop
-from wrssl.training.data import TrainingData
-from wrssl.training.fallback import WEIGHTED, choose, companions
+from wrssl.training.fallback import WEIGHTED, choose
 from wrssl.training.files import write_json
+from wrssl.training.interrupt import patient_interrupt
 from wrssl.training.judge import judge
 from wrssl.training.loop import Trainer
-from wrssl.training.network import find_device
 from wrssl.training.progress import ProgressBar, someone_watches
-from wrssl.training.result import ARRAY, CONFIG, OWN_MODULE, STATE, Result, claim
+from wrssl.training.result import Result
+from wrssl.training.rundir import CONFIG, STATE, claim
 from wrssl.training.state import NUMBERS, Checkpointer, load_state, save_state
 from wrssl.training.steps import choose_steps
-from wrssl.training.threads import choose_threads
 from wrssl.training.threads import threads as use_threads
-
-DEFAULT_WEIGHTS = "wr"
 
 
 def fit(
@@ -59,6 +53,7 @@ def fit(
     resume: bool = False,
     threads: int | None = None,
     fast: bool = True,
+    false_drop_rate: float = FALSE_DROP_RATE,
 ) -> Result:
     """Train a classifier on few labels and a pool that may contain anything.
 
@@ -86,48 +81,25 @@ def fit(
         budget: ``"halves"`` splits the validation set into a meta and a select half; ``"paper"`` uses all of it for
             both, as the paper does.
         head: the name of the last layer of your own module, where it cannot be found by tracing.
-        progress: show a progress bar; None shows one where standard error is a terminal.
+        progress: show a progress bar; None shows one where standard error is a terminal; with False the run is silent.
         callbacks: watchers.
         resume: go on with the run in ``out``.
         threads: of torch, while this runs; None takes one for small networks and all that torch may use for others.
         fast: use the kernels of ``wrssl.fast`` and the native weighted batch norm where they apply. False computes the
             same, up to rounding, layer by layer.
+        false_drop_rate: the share of members that belong which may get the verdict ``drop``.
     """
-    _check(bn, seed, batch_size)
-    place = find_device(device)
-    shop = Workshop(scenario, TrainingData.of(scenario, seed, budget), model, head, seed, batch_size, lr, place, fast)
-    main = shop.build(method, method_options, weights, weight_options, bn, gate)
-    _check_pair(method, main.method, weights)
-    others = _others(shop, main, method, method_options, weights) if fallback else {}
-    number_of_threads = choose_threads(threads, main.net.module, prepare(scenario.labeled[0][:1]).to(place), batch_size)
-
-    config = {
-        "wrssl": __version__,
-        "torch": torch.__version__,
-        "threads": number_of_threads,
-        **describe(scenario),
-        "model": model if isinstance(model, str) else OWN_MODULE,
-        "method": method,
-        "method_options": method_options or {},
-        "weights": weights,
-        "weight_options": {k: v if _is_plain(v) else ARRAY for k, v in (weight_options or {}).items()},
-        "bn": bn,
-        "gate": gate,
-        "fallback": fallback,
-        "seed": seed,
-        "batch_size": batch_size,
-        "lr": main.lr,
-        "lr_given": lr is not None,  # if not, every model of the fallback has that of its own method
-        "budget": budget,
-        "head": head,
-        "device": str(place),
-        "fast": fast,
-        "loops": loops().__name__.rpartition(".")[2] if fast else None,
-    }
+    made = assemble(
+        scenario, model=model, method=method, weights=weights, bn=bn, steps=steps, seed=seed, gate=gate,
+        fallback=fallback, device=device, method_options=method_options, weight_options=weight_options,
+        batch_size=batch_size, lr=lr, budget=budget, head=head, threads=threads, fast=fast,
+        false_drop_rate=false_drop_rate,
+    )  # fmt: skip
+    main, others, config = made.main, made.others, made.config
     shown = progress if progress is not None else someone_watches()
-    with use_threads(number_of_threads), native_kernels(fast):
+    with use_threads(made.threads), native_kernels(fast):
         main.look_at_the_pool()
-        config["steps"] = choose_steps(steps, scenario, main.trainer, 1 + len(others))
+        config["steps"] = choose_steps(steps, scenario, main.trainer, 1 + len(others), progress is not False)
         folder = None if out is None else Path(out) if resume else claim(out)
         if folder is not None and not (folder / CONFIG).is_file():
             write_json(folder / CONFIG, config)
@@ -137,7 +109,7 @@ def fit(
             trainer = candidate.trainer(config["steps"], watchers)
             state = None if folder is None else folder / STATE if candidate is main else folder / STATE / name
             try:
-                _train(trainer, state)
+                _train(trainer, state, _advice(folder))
             except DivergenceError:
                 if candidate is main:
                     raise
@@ -149,54 +121,18 @@ def fit(
     return result
 
 
-def _train(trainer: Trainer, folder: Path | None) -> None:
-    """Train, or go on training; ``folder`` keeps the state."""
-    if folder is None:
-        trainer.run()
-        return
-    if (folder / NUMBERS).is_file():
+def _advice(folder: Path | None) -> str:
+    return (
+        "nothing was kept, as there is no run directory." if folder is None else f"go on: wrssl fit --resume {folder}"
+    )
+
+
+def _train(trainer: Trainer, folder: Path | None, advice: str) -> None:
+    """Train, or go on training; ``folder`` keeps the state, also when Ctrl-C ends this early."""
+    if folder is not None and (folder / NUMBERS).is_file():
         load_state(trainer, folder)
-    trainer.callbacks.append(Checkpointer(trainer, folder))
-    trainer.run()
-    save_state(trainer, folder)
-
-
-def _others(
-    shop: Workshop, main: Candidate, method: str, method_options: dict[str, Any] | None, weights: str
-) -> dict[str, Candidate]:
-    """The models that the fallback may return instead; none without a pool, or without labels to choose by."""
-    wanted = weights == DEFAULT_WEIGHTS and main.method.uses_unlabeled and shop.data.roles.select is not None
-    return companions(shop, method, method_options) if wanted else {}
-
-
-def _check_pair(name: str, method: Method, weights: str) -> None:
-    """Refuse weights of a pool that the method ignores; those that one gets without asking pass."""
-    if not method.uses_unlabeled and weights not in ("none", "oracle", DEFAULT_WEIGHTS):
-        raise OptionError(
-            f"{name} ignores the pool, so weights={weights!r} has nothing to weigh; choose another method, or "
-            "weights='none'."
-        )
-
-
-def _check(bn: str, seed: int, batch_size: int) -> None:
-    policy_table(bn)
-    check_seed(seed)
-    if batch_size < 2:
-        raise OptionError(f"batch_size must be at least 2, since batch norm needs statistics; it is {batch_size}.")
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))
-
-
-def describe(scenario: Scenario) -> dict[str, Any]:
-    """What config.json says about the data: how to load it again, or at least what it looked like."""
-    return {
-        "scenario": scenario.recipe or {"name": scenario.name},
-        "input_shape": list(scenario.input_shape),
-        "num_classes": scenario.num_classes,
-        "classes": scenario.classes.tolist(),
-        "labels": len(scenario.labeled[1]),
-        "pool": len(scenario.unlabeled),
-        "validation": 0 if scenario.validation is None else len(scenario.validation[1]),
-    }
+    with patient_interrupt() as asked:
+        trainer.callbacks.append(Checkpointer(trainer, folder, asked, advice))
+        trainer.run()
+    if folder is not None:
+        save_state(trainer, folder)

@@ -16,10 +16,12 @@ from torch import Tensor, nn
 from wrssl.api import Weighting
 from wrssl.data import Scenario
 from wrssl.data.patience import walk
+from wrssl.evaluate.foreign import foreign_share
 from wrssl.evaluate.infer import accuracy_and_loss, logits_of
 from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
+from wrssl.evaluate.newcomers import NewcomerJudge
 from wrssl.evaluate.truth import is_ood
-from wrssl.evaluate.verdicts import verdict_table
+from wrssl.evaluate.verdicts import energy, verdict_table
 from wrssl.training.appraise import appraise, judges_anew
 from wrssl.training.fallback import Choice
 from wrssl.training.loop import Trainer
@@ -48,16 +50,18 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
     model, used = returned.net.module.eval(), trainer.method.uses_unlabeled
     size = len(scenario.unlabeled)
     weights = _weights(trainer, size) if used else np.zeros(size)
-    reference = scenario.labeled[0] if scenario.validation is None else scenario.validation[0]
+    reference = logits_of(model, scenario.labeled[0] if scenario.validation is None else scenario.validation[0])
+    rate = config["false_drop_rate"]
     truth = is_ood(scenario)
     verdicts = verdict_table(
         scenario.ids,
         _logits_in_parts(model, scenario.unlabeled),
-        logits_of(model, reference),
+        reference,
         weights,
         truth,
         trainer.weighting.clusters() if used else None,
         scenario.classes,
+        rate,
         belonging=trainer.weighting.belonging if used else None,
     )
     metrics = {**_run_metrics(returned), **_pool_metrics(verdicts, weights, truth)}
@@ -66,7 +70,13 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
     if scenario.test is not None:
         x, y = scenario.test
         metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(logits_of(model, x), y)
-    return Result(model, weights, verdicts, pd.DataFrame(returned.history), metrics, config, scenario.classes)
+    newcomers = NewcomerJudge(
+        -energy(reference).double().numpy(), rate, trainer.weighting.for_newcomers() if used else None
+    )
+    history = pd.DataFrame(returned.history)
+    return Result(
+        model, weights, verdicts, history, metrics, config, scenario.classes, newcomers, list(scenario.skipped)
+    )
 
 
 def _weights(trainer: Trainer, size: int) -> NDArray[np.float64]:
@@ -110,7 +120,7 @@ def _pool_metrics(verdicts: pd.DataFrame, weights: NDArray[np.float64], truth: T
     """Scores against the truth; None where it is unknown, or where the pool holds one kind of member only."""
     names = ("auroc", "fpr95", "aupr")
     foreign = None if truth is None else truth.numpy()
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"foreign_share": foreign_share(verdicts["ood_score"].to_numpy())}
     for what, score, sign in (("ood", verdicts["ood_score"].to_numpy(), 1), ("weight", weights, -1)):
         for name, measure in zip(names, (auroc, fpr_at_tpr, average_precision), strict=True):
             # A weight is a detector too: those that belong should have the higher one.

@@ -20,6 +20,7 @@ from wrssl.training.gate import Gate
 from wrssl.training.passes import PolicyNet
 from wrssl.training.randomness import is_stochastic, private_global, stream, stream_seed
 from wrssl.training.step import Outcome, TrainingStep
+from wrssl.training.tally import ALWAYS, Tally
 
 LR_DROP = 0.2  # the learning rate is multiplied by this at half time
 
@@ -90,7 +91,7 @@ class Trainer:
         self.optimizer = torch.optim.Adam(parameters, lr=plan.lr, fused=True)
         self.perform = TrainingStep(net, method, weighting, self.optimizer, gate)
         self.batches = Batches(data, plan.batch_size, plan.seed, device)
-        self.best, self.history = Best(), list[dict[str, Any]]()
+        self.best, self.history, self.tally = Best(), list[dict[str, Any]](), Tally()
         self.done = 0  # steps performed; above 0 in a resumed run
         self.durations: list[float] = []
         self.seconds_before = 0.0  # of the part of a resumed run that is over
@@ -107,18 +108,16 @@ class Trainer:
                 callback.on_end()
 
     def _run(self) -> None:
-        outcomes: list[Outcome] = []
         for step in range(self.done, self.plan.steps):
             start = time.perf_counter()
             outcome = self.step(step)
             self.durations.append(time.perf_counter() - start)
             self.done = step + 1
-            outcomes.append(outcome)
-            for callback in self.callbacks:
-                callback.on_step(step, outcome)
+            self.tally.add(outcome)
             if self.done % self.plan.eval_every == 0 or self.done == self.plan.steps:
-                self._evaluate(outcomes)
-                outcomes = []
+                self._evaluate()
+            for callback in self.callbacks:  # after the look at the select set: who stops here has everything
+                callback.on_step(step, outcome)
 
     def step(self, step: int) -> Outcome:
         """One step, numbered from 0."""
@@ -143,16 +142,16 @@ class Trainer:
         with private_global(stream_seed(seed, "dropout", step), self._stochastic):
             return self.perform(self.batches(step, updates, self.weighting.wants_reference), context)
 
-    def _evaluate(self, outcomes: list[Outcome]) -> None:
+    def _evaluate(self) -> None:
         """Look at the select set, keep the best checkpoint, write a row of history."""
         row: dict[str, Any] = {"step": self.done, "lr": self.optimizer.param_groups[0]["lr"]}
-        for name in ("loss", "labeled", "unlabeled", "mean_weight"):
-            row[name] = float(torch.stack([getattr(o, name) for o in outcomes]).double().mean())
+        tally, self.tally = self.tally, Tally()
+        row |= {name: tally.mean(name) for name in ALWAYS}
         if not math.isfinite(row["loss"]):
             raise DivergenceError(
                 f"The loss is not finite any more after step {self.done}; lower lr, or check the scale of the data."
             )
-        row["gate_open"] = _mean([o.open for o in outcomes])
+        row["gate_open"] = tally.mean("gate_open")
         row["val_accuracy"] = row["val_loss"] = None
         if self.data.roles.select is not None:
             x, y = self.data.roles.select
@@ -160,9 +159,7 @@ class Trainer:
             self.net.images[Pass.EVALUATION] += len(x)
             row["val_accuracy"], row["val_loss"] = accuracy_and_loss(logits, y)
             self.best.offer(self.done, row["val_accuracy"], row["val_loss"], self.net.module)
-        estimates = [o.estimate for o in outcomes if o.estimate is not None]
-        row["largest_eigenvalue"] = _mean([e.largest_eigenvalue for e in estimates])
-        row["stationarity"] = _mean([e.stationarity for e in estimates])
+        row |= {name: tally.mean(name) for name in ("largest_eigenvalue", "stationarity")}
         row["seconds"] = self.seconds_before + sum(self.durations)
         self.history.append(row)
         for callback in self.callbacks:
@@ -178,8 +175,3 @@ class Trainer:
     def seconds_per_step(self) -> float:
         """The median, so that one slow step does not count."""
         return stats.median(self.durations) if self.durations else math.nan
-
-
-def _mean(values: list[Tensor | None]) -> float | None:
-    present = [v for v in values if v is not None]
-    return float(torch.stack(present).double().mean()) if present else None

@@ -8,6 +8,7 @@ is ever unpickled.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from torch import Tensor
 from wrssl.api import DataError, Pass
 from wrssl.training.callbacks import Callback
 from wrssl.training.files import read_json, write_atomically, write_json
+from wrssl.training.interrupt import Interrupted
 from wrssl.training.loop import Trainer
+from wrssl.training.step import Outcome
 
 TENSORS, NUMBERS = "state.safetensors", "state.json"
 SAVE_EVERY = 5.0  # seconds; evaluations that follow each other more closely share a file
@@ -55,6 +58,8 @@ def save_state(trainer: Trainer, folder: Path) -> None:
         "images": {kind.value: count for kind, count in trainer.net.images.items()},
         "seconds_per_step": trainer.seconds_per_step(),
         "history": trainer.history,
+        "since": trainer.tally.to_json(),
+        "seconds": trainer.seconds_before + sum(trainer.durations),
     }
     # The step is stored in both files: a stop between the two renames is noticed when they are read.
     metadata = {"step": str(trainer.done)}
@@ -96,7 +101,8 @@ def load_state(trainer: Trainer, folder: Path) -> None:
     trainer.net.images.update({Pass(kind): int(count) for kind, count in numbers["images"].items()})
     trainer.history = list(numbers["history"])
     trainer.done = int(numbers["step"])
-    trainer.seconds_before = float(trainer.history[-1]["seconds"]) if trainer.history else 0.0
+    trainer.tally.load(numbers["since"])
+    trainer.seconds_before = float(numbers["seconds"])
 
 
 def _load_moments(trainer: Trainer, moments: dict[str, Tensor]) -> None:
@@ -108,14 +114,30 @@ def _load_moments(trainer: Trainer, moments: dict[str, Tensor]) -> None:
 
 
 class Checkpointer(Callback):
-    """Saves the state after evaluations, at most every few seconds."""
+    """Saves the state after evaluations, at most every few seconds, and when the user wants the run to stop.
 
-    def __init__(self, trainer: Trainer, folder: Path) -> None:
-        self.trainer, self.folder = trainer, folder
+    Args:
+        trainer: whose state.
+        folder: where to; None where there is no run directory.
+        asked: whether somebody wants the run to stop.
+        advice: how to go on then.
+    """
+
+    def __init__(
+        self, trainer: Trainer, folder: Path | None, asked: Callable[[], bool] = lambda: False, advice: str = ""
+    ) -> None:
+        self.trainer, self.folder, self.asked, self.advice = trainer, folder, asked, advice
         self._saved = time.monotonic()
+
+    def on_step(self, step: int, outcome: Outcome) -> None:
+        """Stop here if asked to."""
+        if self.asked():
+            if self.folder is not None:
+                save_state(self.trainer, self.folder)
+            raise Interrupted(f"Stopped after step {self.trainer.done} of {self.trainer.plan.steps}; {self.advice}")
 
     def on_evaluate(self, row: dict[str, Any]) -> None:
         """Save if the last time is long enough ago."""
-        if time.monotonic() - self._saved > SAVE_EVERY:
+        if self.folder is not None and time.monotonic() - self._saved > SAVE_EVERY:
             save_state(self.trainer, self.folder)
             self._saved = time.monotonic()

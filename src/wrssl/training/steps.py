@@ -19,7 +19,14 @@ FEWEST = 200
 TRIAL = 6
 
 
-def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[int], Trainer], models: int = 1) -> int:
+def choose_steps(
+    steps: int | str,
+    scenario: Scenario,
+    make_trainer: Callable[[int], Trainer],
+    models: int = 1,
+    say: bool = True,
+    seconds: float = SECONDS,
+) -> int:
     """The number itself, or for ``"auto"`` 2,000 (named scenarios) or what fits size of the pool and two minutes.
 
     On own data: 20 visits of each pool member, between 200 and 2,000 steps, cut to two minutes for all ``models`` that
@@ -33,9 +40,17 @@ def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[i
         raise OptionError(f"steps must be a whole number or 'auto', not {steps!r}.")
     if scenario.recipe is not None:
         return NAMED
+    per_step, batch_size = trial_seconds(make_trainer)
+    wanted = max(FEWEST, min(NAMED, VISITS * len(scenario.unlabeled) // batch_size))
+    chosen = max(10, min(wanted, int(seconds / models / per_step)))
+    if say:
+        print(f"steps: {chosen}, at about {1000 * per_step:.0f} ms each", file=sys.stderr)
+    return chosen
+
+
+def trial_seconds(make_trainer: Callable[[int], Trainer]) -> tuple[float, int]:
+    """The median time of a step, by a few steps that leave no trace; and the size of a batch."""
     trial = make_trainer(TRIAL)
-    wanted = VISITS * len(scenario.unlabeled) // trial.plan.batch_size
-    wanted = max(FEWEST, min(NAMED, wanted))
     state = copy.deepcopy(trial.net.module.state_dict())
     method, weighting = copy.deepcopy(trial.method.state_dict()), copy.deepcopy(trial.weighting.state_dict())
     times = []
@@ -48,6 +63,4 @@ def choose_steps(steps: int | str, scenario: Scenario, make_trainer: Callable[[i
     if weighting:
         trial.weighting.load_state_dict(weighting)
     trial.net.images.clear()
-    chosen = max(10, min(wanted, int(SECONDS / models / statistics.median(times))))
-    print(f"steps: {chosen}, at about {1000 * statistics.median(times):.0f} ms each", file=sys.stderr)
-    return chosen
+    return statistics.median(times), trial.plan.batch_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.api import DataError, OptionError, Pool, Rows, State, Weighting
+from wrssl.data.projection import Projection, raw_rows
 from wrssl.priors import DEFAULT, KINDS, Prior, fit_prior
 from wrssl.priors.keep import from_state, to_state
+from wrssl.priors.newcomers import NewcomerPrior
 from wrssl.weighting.given import GivenRows
 from wrssl.weighting.registry import register_weighting
 
@@ -107,4 +110,16 @@ class PriorWeighting(Weighting):
 
     def load_state_dict(self, state: State) -> None:
         """Inverse of ``state_dict``."""
-        self.prior = from_state(state, self.kinds)
+        comparison = None if self.prior is None else self.prior.comparison
+        self.prior = replace(from_state(state, self.kinds), comparison=comparison)
+
+    def for_newcomers(self) -> NewcomerPrior | None:
+        """The prior for other examples; None where their embedding is not known."""
+        known = self.prior is not None and self.prior.comparison is not None and isinstance(self.embedding, str)
+        how = getattr(self.pool.embed(self.embedding), "f", None) if known else None
+        if not isinstance(how, Projection) and how is not raw_rows:
+            return None
+        assert self.prior is not None
+        assert self.prior.comparison is not None
+        projection = how if isinstance(how, Projection) else None
+        return NewcomerPrior(self.prior.comparison, self.prior.known, self.prior.curve, projection)

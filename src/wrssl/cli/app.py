@@ -1,0 +1,72 @@
+"""The program ``wrssl``: its errors are one sentence each, its commands are in the files beside this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="wrssl",
+    help="Train a classifier from few labels and an unlabelled pool that may contain anything.",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Run the command; an error that the user caused is one sentence and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        _fail(str(stop) or "Stopped.", 130)
+    except BrokenPipeError:  # the reader of our output went away, for example `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"The system says: {error.strerror or error}{where}; check the path, its permissions and the disk.", 2)
+    except Exception as error:
+        # Wrong options, as the option parser reports them; its exception classes are not public everywhere.
+        if hasattr(error, "format_message") and hasattr(error, "exit_code"):
+            _fail(_usage(error), error.exit_code)
+        from wrssl.api import WRSSLError
+
+        if not isinstance(error, WRSSLError):
+            raise
+        _fail(str(error), 2)
+
+
+def _usage(error: Any) -> str:
+    """The parser's message as one sentence, with the command that lists what exists."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "wrssl"
+    message = " ".join(str(error.format_message()).split()).rstrip(".")
+    return f"{message}; see: {command} --help"
+
+
+def _fail(message: str, code: int) -> None:
+    typer.echo(f"wrssl: {message}", err=True)
+    sys.exit(code)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from wrssl import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Without a command, say what there is."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,97 @@
+"""Reading a finished run back from its directory."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from wrssl.api import DataError, OptionError
+from wrssl.evaluate.newcomers import NewcomerJudge
+from wrssl.models import build_model
+from wrssl.norm import convert_batchnorm
+from wrssl.training.files import read_json
+from wrssl.training.result import Result
+from wrssl.training.rundir import (
+    CONFIG,
+    HISTORY,
+    JUDGE,
+    METRICS,
+    MODEL,
+    OWN_MODULE,
+    PAGE,
+    SKIPPED,
+    STATE,
+    VERDICTS,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load(directory: str | os.PathLike[str], model: nn.Module | None = None) -> Result:
+    """Read a finished run back.
+
+    Args:
+        directory: a run directory.
+        model: a module of the same structure, where the run was made with your own module; built-in models are rebuilt
+            from their name.
+    """
+    import pandas as pd
+    from safetensors.torch import load_file
+
+    folder = Path(directory)
+    if not (folder / CONFIG).is_file():
+        raise DataError(f"{folder} holds no run (there is no {CONFIG}); give the folder that fit wrote with out=.")
+    if not (folder / METRICS).is_file():
+        raise DataError(f"The run in {folder} is not finished; finish it with: wrssl fit --resume {folder}")
+    config = read_json(folder / CONFIG)
+    if model is None:
+        if config["model"] == OWN_MODULE:
+            raise OptionError("This run was made with your own module; pass one of the same structure as model=.")
+        generator = torch.Generator().manual_seed(0)
+        model = build_model(config["model"], config["input_shape"], config["num_classes"], generator)
+    model = convert_batchnorm(model)
+    model.load_state_dict(load_file(folder / MODEL))
+    verdicts = _verdicts(folder / VERDICTS)
+    judge, page = folder / STATE / JUDGE, folder / STATE / PAGE
+    return Result(
+        model.eval(),
+        verdicts["weight"].to_numpy(dtype=np.float64),
+        verdicts,
+        pd.read_csv(folder / HISTORY),
+        read_json(folder / METRICS),
+        config,
+        np.asarray(config["classes"]),
+        NewcomerJudge.load(judge) if judge.is_file() else None,
+        _skipped(folder / SKIPPED),
+        read_json(page) if page.is_file() else None,
+    )
+
+
+def _verdicts(path: Path) -> pd.DataFrame:
+    """The table; a file or a class that is called NA is not a missing value, an empty cell is."""
+    import pandas as pd
+
+    return pd.read_csv(path, keep_default_na=False, na_values={"is_ood": [""], "cluster": [""]})
+
+
+def _skipped(path: Path) -> list[tuple[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [(row["id"], row["reason"]) for row in csv.DictReader(file)]
+
+
+def load_page(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """What the report of a finished run shows; the model is not needed for it."""
+    page = Path(directory) / STATE / PAGE
+    if not page.is_file():
+        raise DataError(f"{directory} holds no finished run with a report; give the folder of one that fit wrote.")
+    found: dict[str, Any] = read_json(page)
+    return found
