@@ -178,6 +178,16 @@ def test_without_a_validation_set_nobody_can_choose(moons, monkeypatch):
     assert result.metrics["best_step"] == STEPS
 
 
+@pytest.mark.parametrize(("size", "models"), [(59, 1), (60, 3)])
+def test_a_handful_of_select_examples_does_not_choose(size, models, moons):
+    """Half of the validation set selects; from 30 examples on it may choose."""
+    x, y = moons.validation
+    own = wrssl.Scenario(moons.labeled, moons.unlabeled, (x[:size], y[:size]))
+    metrics = wrssl.fit(own, steps=2).metrics
+    assert metrics["fallback_steps"] == 2 * (models - 1)
+    assert (metrics["chosen"] is None) == (models == 1)
+
+
 @pytest.mark.parametrize("name", ["plain", "supervised"])
 def test_the_pool_is_judged_by_the_weighted_model_whoever_is_returned(name, moons, monkeypatch):
     alone = wrssl.fit(moons, steps=STEPS, seed=0, fallback=False)
@@ -248,7 +258,7 @@ def test_two_minutes_are_for_all_models_together(models, expected, moons, monkey
     own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled, validation=moons.validation)
     clock = iter(range(1000))
     monkeypatch.setattr(steps_module.time, "perf_counter", lambda: 0.1 * next(clock))  # 0.1 s a step
-    nothing = SimpleNamespace(state_dict=dict, load_state_dict=lambda state: None)
+    nothing = SimpleNamespace(state_dict=dict, load_state_dict=lambda state: None, uses_unlabeled=True)
     net = SimpleNamespace(module=nothing, images={})
     plan = SimpleNamespace(batch_size=10)
     trial = SimpleNamespace(plan=plan, net=net, method=nothing, weighting=nothing, step=lambda step: None)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,9 @@ from wrssl.data.augment import augmentation_for, default_kind, value_range
 from wrssl.data.checks import check_finite, check_overlap, check_shapes, check_truth, constant_features
 from wrssl.data.convert import read_dataset, to_rows
 from wrssl.data.labels import apply_classes, fit_classes
+
+if TYPE_CHECKING:
+    from wrssl.data.images import ImageReader
 
 LABELED, POOL, VALIDATION, TEST = "labelled", "unlabelled", "validation", "test"
 _NOISE = 0.15
@@ -56,6 +60,9 @@ class Scenario:
         input_shape: shape of one row.
         notes: sentences about what is odd but usable.
         recipe: the arguments that ``load_scenario`` made it with, None for own data.
+        folders: the arguments that ``from_folders`` made it with, None for other data.
+        reader: how image files became rows, None for other data; ``reader.read(paths)`` reads more of them.
+        skipped: name and reason of each file that was not used.
 
     ``_is_ood`` (bool tensor or None) is the truth. It is private: only ``wrssl.evaluate`` may read it, and a
     training object never sees it (the ``oracle`` weighting is the one declared exception).
@@ -95,6 +102,9 @@ class Scenario:
 
         self.name = name
         self.recipe: dict[str, Any] | None = None
+        self.folders: dict[str, Any] | None = None
+        self.reader: ImageReader | None = None
+        self.skipped: list[tuple[str, str]] = []
         self.labeled = (x, codes)
         self.unlabeled = pool
         self.validation = extra.get(VALIDATION)
@@ -112,6 +122,70 @@ class Scenario:
             raise DataError(f"There are {len(self.ids)} ids for {len(pool)} pool rows; give one id per pool row.")
         self._is_ood: Tensor | None = None if is_ood is None else check_truth(is_ood, len(pool))
         self.notes: list[str] = self._remarks() + check_overlap(parts, POOL, overlap == "allow")
+
+    @classmethod
+    def from_folders(
+        cls,
+        labeled: str | os.PathLike[str],
+        unlabeled: str | os.PathLike[str],
+        validation: str | os.PathLike[str] | float | None = None,
+        image_size: int | tuple[int, int] = 32,
+        *,
+        test: str | os.PathLike[str] | None = None,
+        channels: int | None = None,
+        seed: int = 0,
+        augment: str | None = None,
+        cache_dir: str | os.PathLike[str] | bool | None = None,
+        jobs: int | None = None,
+        progress: bool | None = None,
+        max_pixels: int = 100_000_000,
+    ) -> Scenario:
+        """A scenario from folders of image files.
+
+        JPEG, PNG, WebP, TIFF and BMP files of every colour mode and size are read as a viewer would show them, and
+        stretched to one size. A file that cannot be read is left out and listed in ``skipped``, never an error. ``ids``
+        are the paths relative to the pool folder, sorted. Equal images in two parts are notes only, as copies are
+        common among collected pictures; see the guide docs/guides/own-images.md.
+
+        Args:
+            labeled: a folder with one sub-folder per class; images may be at any depth below it.
+            unlabeled: a folder with images at any depth: the pool.
+            validation: a folder like ``labeled``; or the share of the labels of each class that is held out, 0 for
+                none; None holds out a quarter where that makes 60 images, else nothing.
+            image_size: side of the square that images are stretched to, or (height, width).
+            test: a folder like ``labeled``.
+            channels: 1 for grey, 3 for RGB; None takes 1 if all labelled images are grey, whatever their mode.
+            seed: of the choice of held-out images.
+            augment: as for ``Scenario``; ``"photos"`` where a mirrored image has the same class.
+            cache_dir: where decoded images are kept; default ``$WRSSL_CACHE``, else ``wrssl/images`` in the user's
+                cache folder. False for memory only.
+            jobs: number of threads; default one per processor.
+            progress: show a bar; default after two seconds on a terminal.
+            max_pixels: larger files are skipped, as a small file may claim to be a huge image.
+
+        Returns:
+            The scenario; the truth about its pool is unknown.
+        """
+        from wrssl.data.images.folders import read_folders  # loads Pillow
+
+        found = read_folders(
+            labeled, unlabeled, validation, image_size, test, channels, seed, cache_dir, jobs, progress, max_pixels
+        )
+        scenario = cls(
+            found.labeled,
+            found.pool,
+            found.validation,
+            found.test,
+            name="own images",
+            augment=augment,
+            overlap="allow",
+            ids=found.ids,
+        )
+        scenario.folders = found.arguments | {"augment": augment}
+        scenario.reader = found.reader
+        scenario.skipped = found.skipped
+        scenario.notes = found.notes + scenario.notes
+        return scenario
 
     def _remarks(self) -> list[str]:
         """Sentences about classes missing in the validation part, constant features, channels-last images."""

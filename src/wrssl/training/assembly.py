@@ -17,7 +17,7 @@ from wrssl.fast.loops import loops
 from wrssl.norm import policy_table
 from wrssl.training.candidate import Candidate, Workshop
 from wrssl.training.data import TrainingData
-from wrssl.training.fallback import companions
+from wrssl.training.fallback import FEWEST, companions
 from wrssl.training.network import find_device
 from wrssl.training.rundir import ARRAY, OWN_MODULE
 from wrssl.training.threads import choose_threads
@@ -106,8 +106,10 @@ def assemble(
 def _others(
     shop: Workshop, main: Candidate, method: str, method_options: dict[str, Any] | None, weights: str
 ) -> dict[str, Candidate]:
-    """The models that the fallback may return instead; none without a pool, or without labels to choose by."""
-    wanted = weights == DEFAULT_WEIGHTS and main.method.uses_unlabeled and shop.data.roles.select is not None
+    """The models that the fallback may return instead; none without a pool, or without enough labels to choose by."""
+    select = shop.data.roles.select
+    enough = select is not None and len(select[1]) >= FEWEST
+    wanted = weights == DEFAULT_WEIGHTS and main.method.uses_unlabeled and enough
     return companions(shop, method, method_options) if wanted else {}
 
 

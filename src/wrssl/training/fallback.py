@@ -7,8 +7,8 @@ Three models are trained for equally many steps from the same initialisation on 
     supervised   the labels alone
 
 The best on the select set is returned: lowest error, equal errors decided by the cross-entropy, the earlier in this
-list where that is equal too. The pool is judged by the weighted one in any case. Without a select set nobody can
-choose, and the weighted model stays.
+list where that is equal too. The pool is judged by the weighted one in any case. Without a select set, or with a
+handful of examples in it, choosing would be a lottery, and the weighted model stays.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wrssl.training.candidate import Candidate, Workshop
 from wrssl.training.loop import Trainer
 
 WEIGHTED, PLAIN, SUPERVISED = "weighted", "plain", "supervised"
+FEWEST = 30  # select examples; with fewer the standard error of a difference is above ten points
 
 
 def companions(shop: Workshop, method: str, method_options: dict[str, Any] | None) -> dict[str, Candidate]:

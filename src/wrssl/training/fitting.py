@@ -27,6 +27,7 @@ from wrssl.training.rundir import CONFIG, STATE, claim
 from wrssl.training.state import NUMBERS, Checkpointer, load_state, save_state
 from wrssl.training.steps import choose_steps
 from wrssl.training.threads import threads as use_threads
+from wrssl.training.weight_history import WeightHistory
 
 
 def fit(
@@ -71,7 +72,7 @@ def fit(
             lets it always take part.
         fallback: with the weighting ``wr``, train a plain and a supervised model too and return the best of the three
             on the select half of the validation set; it takes two to three times as long. Other weightings, and data
-            without a validation set, ignore it.
+            with fewer than 30 select examples, ignore it.
         out: a new run directory to write everything into.
         device: for example ``"cuda"``; None takes a GPU where there is one.
         method_options: options of the method, for example ``{"eps": 3.0}``.
@@ -107,6 +108,9 @@ def fit(
         for name, candidate in {WEIGHTED: main, **others}.items():
             watchers = [*(callbacks if candidate is main else ()), *([ProgressBar(candidate.title)] if shown else [])]
             trainer = candidate.trainer(config["steps"], watchers)
+            if candidate.method.uses_unlabeled:
+                looks = WeightHistory(candidate.weighting, len(scenario.unlabeled), trainer.weight_rows)
+                trainer.callbacks.insert(0, looks)  # before the checkpoint, which holds them
             state = None if folder is None else folder / STATE if candidate is main else folder / STATE / name
             try:
                 _train(trainer, state, _advice(folder))

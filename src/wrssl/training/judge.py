@@ -25,6 +25,7 @@ from wrssl.evaluate.verdicts import energy, verdict_table
 from wrssl.training.appraise import appraise, judges_anew
 from wrssl.training.fallback import Choice
 from wrssl.training.loop import Trainer
+from wrssl.training.page import PageSource
 from wrssl.training.result import Result
 
 if TYPE_CHECKING:
@@ -67,16 +68,19 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
     metrics = {**_run_metrics(returned), **_pool_metrics(verdicts, weights, truth)}
     if choice is not None:
         metrics |= choice.metrics()
+    test_logits = None
     if scenario.test is not None:
         x, y = scenario.test
-        metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(logits_of(model, x), y)
+        test_logits = logits_of(model, x)
+        metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(test_logits, y)
     newcomers = NewcomerJudge(
         -energy(reference).double().numpy(), rate, trainer.weighting.for_newcomers() if used else None
     )
     history = pd.DataFrame(returned.history)
     return Result(
-        model, weights, verdicts, history, metrics, config, scenario.classes, newcomers, list(scenario.skipped)
-    )
+        model, weights, verdicts, history, metrics, config, scenario.classes, newcomers, list(scenario.skipped),
+        PageSource(scenario, list(trainer.weight_rows), test_logits),
+    )  # fmt: skip
 
 
 def _weights(trainer: Trainer, size: int) -> NDArray[np.float64]:

@@ -92,6 +92,7 @@ class Trainer:
         self.perform = TrainingStep(net, method, weighting, self.optimizer, gate)
         self.batches = Batches(data, plan.batch_size, plan.seed, device)
         self.best, self.history, self.tally = Best(), list[dict[str, Any]](), Tally()
+        self.weight_rows = list[dict[str, Any]]()  # how the weights were spread at each evaluation
         self.done = 0  # steps performed; above 0 in a resumed run
         self.durations: list[float] = []
         self.seconds_before = 0.0  # of the part of a resumed run that is over

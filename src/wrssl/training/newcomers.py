@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wrssl.api import DataError
 from wrssl.data.images import ImageReader, image_files
+from wrssl.data.images.scan import printable
 from wrssl.training.result import Result
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ def judge_files(result: Result, paths: Sequence[Path]) -> tuple[pd.DataFrame, li
     if stored is None:
         raise DataError("This run was not trained on image files; use wrssl.load(RUN).judge(X) from Python.")
     files = [file for path in paths for file in image_files(path)]
+    if not files:
+        raise DataError("There is no image file in what was named; name image files, or folders that hold some.")
     pixels, kept, skipped = ImageReader.from_json(stored).read(files)
     if not len(kept):
         raise DataError(f"None of the {len(files)} files could be read as an image ({skipped[0][1]}); check them.")
-    return result.judge(pixels, [path.as_posix() for path in kept]), skipped
+    return result.judge(pixels, [printable(path.as_posix()) for path in kept]), skipped

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wrssl.evaluate.newcomers import NewcomerJudge
+    from wrssl.training.page import PageSource
 
 
 class Result:
@@ -49,7 +50,8 @@ class Result:
         classes: the names of the classes.
         newcomers: judges examples that were not in the pool.
         skipped: files that could not be read, and why.
-        page: what ``report.html`` shows, None where it was not collected.
+
+    What ``report.html`` shows is collected when it is wanted first; until then the result refers to the data.
     """
 
     def __init__(
@@ -63,11 +65,24 @@ class Result:
         classes: NDArray[Any],
         newcomers: NewcomerJudge | None = None,
         skipped: Sequence[tuple[str, str]] = (),
-        page: dict[str, Any] | None = None,
+        page: dict[str, Any] | PageSource | None = None,
     ) -> None:
         self.model, self.weights, self.verdicts, self.history = model, weights, verdicts, history
         self.metrics, self.config, self.classes = metrics, config, classes
-        self.newcomers, self.skipped, self.page = newcomers, list(skipped), page
+        self.newcomers, self.skipped, self._page = newcomers, list(skipped), page
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the data: a pickle that holds the pool would surprise."""
+        return {**vars(self), "_page": self._page if isinstance(self._page, dict) else None}
+
+    @property
+    def page(self) -> dict[str, Any]:
+        """What the report shows."""
+        if self._page is None:
+            raise DataError("This result was stored without what the report shows; fit it again.")
+        if not isinstance(self._page, dict):
+            self._page = self._page.collect(self)
+        return self._page
 
     def predict_proba(self, x: Any) -> NDArray[np.float64]:
         """The probability of each class, (N, C), columns in the order of ``classes``."""
@@ -105,15 +120,14 @@ class Result:
         target = Path(path)
         if target.exists():
             raise DataError(f"{target} exists already; choose another name for the report.")
-        write_atomically(target, lambda p: p.write_text(self._html(), encoding="utf-8"))
+        self._write_report(target)
         return target
 
-    def _html(self) -> str:
+    def _write_report(self, path: Path) -> None:
         from wrssl.evaluate.report import render
 
-        if self.page is None:
-            raise DataError("This run was stored without what the report shows; fit it again.")
-        return render(self.page)
+        html = render(self.page)
+        write_atomically(path, lambda p: p.write_text(html, encoding="utf-8"))
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the run directory; a directory that holds a run already is refused."""
@@ -133,9 +147,9 @@ class Result:
         (folder / STATE).mkdir(exist_ok=True)
         if self.newcomers is not None:
             write_atomically(folder / STATE / JUDGE, self.newcomers.save)
-        if self.page is not None:
+        if self._page is not None:
             write_json(folder / STATE / PAGE, self.page)
-            write_atomically(folder / REPORT, lambda p: p.write_text(self._html(), encoding="utf-8"))
+            self._write_report(folder / REPORT)
         write_json(folder / METRICS, self.metrics)  # last: its presence says that the run is complete
 
     def _write_skipped(self, path: Path) -> None:

@@ -59,6 +59,7 @@ def save_state(trainer: Trainer, folder: Path) -> None:
         "seconds_per_step": trainer.seconds_per_step(),
         "history": trainer.history,
         "since": trainer.tally.to_json(),
+        "weights": trainer.weight_rows,
         "seconds": trainer.seconds_before + sum(trainer.durations),
     }
     # The step is stored in both files: a stop between the two renames is noticed when they are read.
@@ -102,6 +103,7 @@ def load_state(trainer: Trainer, folder: Path) -> None:
     trainer.history = list(numbers["history"])
     trainer.done = int(numbers["step"])
     trainer.tally.load(numbers["since"])
+    trainer.weight_rows[:] = numbers["weights"]
     trainer.seconds_before = float(numbers["seconds"])
 
 

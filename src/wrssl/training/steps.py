@@ -52,7 +52,9 @@ def trial_seconds(make_trainer: Callable[[int], Trainer]) -> tuple[float, int]:
     """The median time of a step, by a few steps that leave no trace; and the size of a batch."""
     trial = make_trainer(TRIAL)
     state = copy.deepcopy(trial.net.module.state_dict())
-    method, weighting = copy.deepcopy(trial.method.state_dict()), copy.deepcopy(trial.weighting.state_dict())
+    method = copy.deepcopy(trial.method.state_dict())
+    # A method that ignores the pool has a weighting that was never set up, and nothing moves it.
+    weighting = copy.deepcopy(trial.weighting.state_dict()) if trial.method.uses_unlabeled else {}
     times = []
     for step in range(TRIAL):
         start = time.perf_counter()

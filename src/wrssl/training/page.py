@@ -1,0 +1,39 @@
+"""What the report of a run is made of, gathered when somebody wants one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from wrssl.data import Scenario
+from wrssl.data.patience import announced
+
+if TYPE_CHECKING:
+    from wrssl.training.result import Result
+
+
+@dataclass(frozen=True)
+class PageSource:
+    """What a result does not hold itself.
+
+    Attributes:
+        scenario: the data.
+        weight_rows: how the weights were spread at each evaluation.
+        test_logits: the model's output for the test set, where there is one.
+    """
+
+    scenario: Scenario
+    weight_rows: list[dict[str, Any]]
+    test_logits: Tensor | None
+
+    def collect(self, result: Result) -> dict[str, Any]:
+        """What ``wrssl.evaluate.report.render`` shows."""
+        from wrssl.evaluate.report import collect
+
+        with announced("collecting the report"):
+            return collect(
+                self.scenario, result.model, result.verdicts, result.history, result.metrics, result.config,
+                result.classes.tolist(), self.weight_rows, test_logits=self.test_logits,
+            )  # fmt: skip
