@@ -15,6 +15,7 @@ from wrssl.api import DataError, OptionError
 from wrssl.data.augment import augmentation_for, default_kind, value_range
 from wrssl.data.checks import check_finite, check_overlap, check_shapes, check_truth, constant_features
 from wrssl.data.convert import read_dataset, to_rows
+from wrssl.data.frames.parts import encode_parts
 from wrssl.data.labels import apply_classes, fit_classes
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class Scenario:
 
     Inputs are arrays, tensors, nested lists or map-style Datasets (items ``(x, y)``; in the pool ``x`` or
     ``(x, anything)``): images ``(N, C, H, W)`` or tables ``(N, F)``. ``uint8`` and ``float32`` memory is shared
-    and not copied, so a memory-mapped pool stays on disk; every other number type becomes ``float32``.
+    and not copied, so a memory-mapped pool stays on disk; every other number type becomes ``float32``. Data frames are
+    encoded: numbers scaled, categories as 0/1 columns, missing cells marked (``data/frames``).
     All parts are checked (see ``data/checks.py``); what is odd but usable is listed in ``notes``.
 
     Args:
@@ -63,6 +65,7 @@ class Scenario:
         folders: the arguments that ``from_folders`` made it with, None for other data.
         reader: how image files became rows, None for other data; ``reader.read(paths)`` reads more of them.
         skipped: name and reason of each file that was not used.
+        encoder: how data frames became rows, None for other data.
 
     ``_is_ood`` (bool tensor or None) is the truth. It is private: only ``wrssl.evaluate`` may read it, and a
     training object never sees it (the ``oracle`` weighting is the one declared exception).
@@ -85,6 +88,7 @@ class Scenario:
     ) -> None:
         if overlap not in ("error", "allow"):
             raise OptionError(f'overlap must be "error" or "allow", not {overlap!r}.')
+        self.encoder, (labeled, unlabeled, validation, test) = encode_parts(labeled, unlabeled, validation, test)
         x, y = _pair(labeled, LABELED)
         pool = to_rows(unlabeled, POOL)
         parts = {LABELED: x, POOL: pool}

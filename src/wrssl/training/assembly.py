@@ -144,5 +144,6 @@ def describe(scenario: Scenario) -> dict[str, Any]:
         "labels": len(scenario.labeled[1]),
         "pool": len(scenario.unlabeled),
         "validation": 0 if scenario.validation is None else len(scenario.validation[1]),
+        "encoder": None if scenario.encoder is None else scenario.encoder.to_json(),
         "reader": None if scenario.reader is None else scenario.reader.to_json(),
     }

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from wrssl.api import DataError
 from wrssl.data.convert import to_rows
+from wrssl.data.frames import FrameEncoder
+from wrssl.data.frames.parts import is_frame
 from wrssl.evaluate.infer import logits_of
 from wrssl.training.files import write_atomically, write_json
 from wrssl.training.rundir import (
@@ -107,6 +109,9 @@ class Result:
         return self.newcomers(ids, rows, logits_of(self.model, rows), np.asarray(self.classes))
 
     def _rows(self, x: Any) -> Tensor:
+        encoder = self.config.get("encoder")
+        if encoder is not None and is_frame(x):
+            x = FrameEncoder.from_json(encoder).transform(x)
         rows = to_rows(x, "new")
         if list(rows.shape[1:]) != list(self.config["input_shape"]):
             raise DataError(

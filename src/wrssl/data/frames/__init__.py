@@ -1,0 +1,8 @@
+"""Tables as pandas data frames: columns of any kind become numbers that a network can take."""
+
+from __future__ import annotations
+
+from wrssl.data.frames.encoder import FrameEncoder
+from wrssl.data.frames.scale import TableScale
+
+__all__ = ["FrameEncoder", "TableScale"]
