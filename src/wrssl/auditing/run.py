@@ -19,6 +19,7 @@ from wrssl.data import Scenario
 from wrssl.evaluate.paired import correlation, paired_interval
 from wrssl.training.fitting import fit
 from wrssl.training.planning import affordable_steps
+from wrssl.training.steps import check_steps
 
 SECONDS = 240.0  # for all trainings that "auto" plans
 FEWEST_STEPS = 200
@@ -93,7 +94,7 @@ def audit(
 def _steps(steps: int | str, scenario: Scenario, options: dict[str, Any], trainings: int, progress: bool | None) -> int:
     """Equally many for every training."""
     if steps != "auto":
-        return int(steps)
+        return check_steps(steps)
     found = max(FEWEST_STEPS, affordable_steps(scenario, options, trainings, SECONDS))
     if progress is not False:
         print(f"{trainings} trainings of {found} steps each", file=sys.stderr)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -22,8 +24,8 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
-    except (KeyboardInterrupt, typer.Abort) as stop:
-        _fail(str(stop) or "Stopped.", 130)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("Stopped.", 130)
     except BrokenPipeError:  # the reader of our output went away, for example `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -39,6 +41,15 @@ def main() -> None:
         if not isinstance(error, WRSSLError):
             raise
         _fail(str(error), 2)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Within this, Ctrl-C ends in its own words: the option parser would swallow them."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        _fail(str(stop) or "Stopped.", 130)
 
 
 def _usage(error: Any) -> str:

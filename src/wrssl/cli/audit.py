@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from wrssl.cli import options as given
-from wrssl.cli.app import app
+from wrssl.cli.app import app, stoppable
 
 
 @app.command()
@@ -52,10 +52,11 @@ def audit(
         "augment": augment,
     }  # fmt: skip
     data = given.read_scenario(named, folders, "audit")
-    found = wrssl.audit(
-        data, model=model, method=method, weights=weights, steps=given.number_of_steps(steps), seed=seed,
-        repeats=repeats, device=device, batch_size=batch_size, lr=lr, threads=threads,
-    )  # fmt: skip
+    with stoppable():
+        found = wrssl.audit(
+            data, model=model, method=method, weights=weights, steps=given.number_of_steps(steps), seed=seed,
+            repeats=repeats, device=device, batch_size=batch_size, lr=lr, threads=threads,
+        )  # fmt: skip
     if json_:
         given.print_json(found.to_json())
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wrssl.cli import options as given
-from wrssl.cli.app import app
+from wrssl.cli.app import app, stoppable
 
 
 @app.command()
@@ -55,7 +55,9 @@ def fit(
     if resume is not None:
         from wrssl.training.resume import resume_run
 
-        _say_result(resume_run(resume, data_dir), resume, json_)
+        with stoppable():
+            result = resume_run(resume, data_dir)
+        _say_result(result, resume, json_)
         return
     named = {
         "scenario": scenario, "ood": ood, "ratio": ratio, "mode": mode, "seed": seed, "data_dir": data_dir,
@@ -88,7 +90,9 @@ def fit(
         from wrssl.training.tensorboard import TensorBoard
 
         options["callbacks"] = [TensorBoard(tensorboard)]
-    _say_result(wrssl.fit(data, out=out, **options), out, json_)
+    with stoppable():
+        result = wrssl.fit(data, out=out, **options)
+    _say_result(result, out, json_)
 
 
 def _say_plan(plan: dict[str, Any], as_json: bool) -> None:

@@ -32,12 +32,8 @@ def choose_steps(
     On own data: 20 visits of each pool member, between 200 and 2,000 steps, cut to two minutes for all ``models`` that
     are to be trained, by the median time of a few trial steps on a copy; the model and the weights stay untouched.
     """
-    if isinstance(steps, int) and not isinstance(steps, bool):
-        if steps < 1:
-            raise OptionError(f"steps must be at least 1, but it is {steps}.")
-        return steps
     if steps != "auto":
-        raise OptionError(f"steps must be a whole number or 'auto', not {steps!r}.")
+        return check_steps(steps)
     if scenario.recipe is not None:
         return NAMED
     per_step, batch_size = trial_seconds(make_trainer)
@@ -46,6 +42,15 @@ def choose_steps(
     if say:
         print(f"steps: {chosen}, at about {1000 * per_step:.0f} ms each", file=sys.stderr)
     return chosen
+
+
+def check_steps(steps: int | str) -> int:
+    """A number of steps that can be performed, or an ``OptionError``."""
+    if isinstance(steps, bool) or not isinstance(steps, int):
+        raise OptionError(f"steps must be a whole number or 'auto', not {steps!r}.")
+    if steps < 1:
+        raise OptionError(f"steps must be at least 1, but it is {steps}.")
+    return steps
 
 
 def trial_seconds(make_trainer: Callable[[int], Trainer]) -> tuple[float, int]:
