@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import fcntl
+import json
 import os
 import platform
 import subprocess
@@ -32,6 +33,7 @@ import wrssl
 POOLS = ("fashion", "emnist", "mean", "mixed")
 METHODS = ("vat", "pl", "pi", "mt")
 OURS = ("prior", "wr")
+STAGES = ("wr:refine=false", "wr:admit=false")  # one stage switched off each; both off is the prior
 RIVALS = ("wr-cluster", "uasd", "l2rw", "ds3l", "mwn", "wr-instance")
 METRICS = (
     "test_accuracy", "val_accuracy", "val_loss", "last_val_accuracy", "best_step", "ood_auroc", "ood_fpr95",
@@ -42,7 +44,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One run; ``weights`` may also be ``clean`` (plain on the hand-cleaned pool)."""
+    """One run; ``weights`` may also be ``clean`` (plain on the hand-cleaned pool), or have an option after a colon."""
 
     ood: str
     ratio: float
@@ -99,6 +101,15 @@ def against() -> Iterator[Cell]:
                     yield Cell(ood, 0.5, method, kind, seed)
 
 
+def stages() -> Iterator[Cell]:
+    """The default with one of its stages switched off, on every pool."""
+    for seed in range(3):
+        for method in ("pl", "vat"):
+            for kind in STAGES:
+                for ood in POOLS:
+                    yield Cell(ood, 0.5, method, kind, seed)
+
+
 def few_labels() -> Iterator[Cell]:
     """A hundred labels and no validation set: what the prior sees. It does not depend on training, so that is short."""
     for seed in range(5):
@@ -117,6 +128,7 @@ GROUPS = {
     "ratios-ours": lambda: ratios(OURS),
     "without-norm-ours": lambda: without_norm(OURS),
     "few-labels": few_labels,
+    "stages": stages,
 }
 
 
@@ -159,7 +171,11 @@ def intensity_auroc(scenario: wrssl.Scenario) -> float | None:
 def run(cell: Cell, data_dir: str | None, options: dict[str, Any], version: str) -> dict[str, Any]:
     """Train one cell with this version of the code."""
     scenario = scenario_of(cell, data_dir)
-    weights = "none" if cell.weights == "clean" else cell.weights
+    name, _, option = cell.weights.partition(":")
+    weights = "none" if name == "clean" else name
+    if option:
+        setting, _, value = option.partition("=")
+        options = {**options, "weight_options": {setting: json.loads(value)}}
     bn = "batch" if weights == "none" else "weighted"
     begin = time.perf_counter()
     result = wrssl.fit(

@@ -8,7 +8,7 @@ which is about (x − m) / s for ordinary values and stays within −3 and 3 wha
 
 m and s come from the **labelled** rows. They are few, so both are a little uncertain, but they are what the classifier
 is about. A pool may contain anything: rows that are a hundred times as large would make s a hundred times as large,
-and all that belongs would end up in one point. Only where the labelled rows cannot say (fewer than 20 values, or all
+and all that belongs would end up in one point. Only where the labelled rows cannot say (fewer than 5 values, or all
 of them equal) do all rows decide. A column with one value everywhere becomes 0.
 
 The bound is for the same reason. Where few labels say nothing about who belongs, a row that is a million standard
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FEWEST = 20  # labelled values that can say what the scale is
+FEWEST = 5  # labelled values that can say what the scale is: two or three cannot, and it costs accuracy
 BOUND = 3.0  # standard deviations; no value is farther away
 Numbers = NDArray[np.float64]
 
