@@ -1,0 +1,7 @@
+"""The scikit-learn classifier."""
+
+from __future__ import annotations
+
+from wrssl.estimator.classifier import WRSSLClassifier
+
+__all__ = ["WRSSLClassifier"]

@@ -1,0 +1,102 @@
+"""Pictures of chosen pool members, all on one sheet: one image is smaller than a thousand, and decoded once."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wrssl.evaluate.report.plain import thinned
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
+COLUMNS = 32
+SIDE = 48  # pixels of the longer side, at most
+BUDGET = 1_200_000  # bytes of the sheet
+TRIES = ((85, 1.0), (70, 1.0), (50, 1.0), (50, 0.7), (40, 0.5), (30, 0.35))  # quality of JPEG, scale
+COLOURFUL = 100_000  # pixels from which PNG is not even tried for colours
+SAMPLE = 64  # images that the range of unusual floats is read from
+
+
+def sheet(pool: Tensor, chosen: Sequence[int]) -> dict[str, Any] | None:
+    """The chosen images in their order, at most ``COLUMNS`` in a line; None for what is no image.
+
+    Args:
+        pool: (M, C, H, W) or (M, F).
+        chosen: which members.
+    """
+    if pool.dim() != 4 or len(chosen) == 0:
+        return None
+    height, width = pool.shape[2:]
+    limits, fit = value_range(pool, chosen), min(1.0, SIDE / max(height, width))
+    for quality, scale in TRIES:
+        size = max(1, round(width * fit * scale)), max(1, round(height * fit * scale))
+        kind, data = _smaller(_pasted(pool, chosen, limits, size), quality)
+        if len(data) <= BUDGET:
+            break
+    return {
+        "uri": f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}",
+        "columns": min(COLUMNS, len(chosen)),
+        "lines": -(-len(chosen) // COLUMNS),
+        "width": size[0],
+        "height": size[1],
+        "channels": int(pool.shape[1]),
+    }
+
+
+def value_range(pool: Tensor, chosen: Sequence[int]) -> tuple[float, float]:
+    """Black and white, the same for all: the ends of [0, 255], [0, 1] or [−1, 1], else the 1st and 99th percentile."""
+    if pool.dtype == torch.uint8:
+        return 0.0, 255.0
+    ends = [(float(pool[i].min()), float(pool[i].max())) for i in chosen]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    if low >= -1 and high <= 1:
+        return (0.0, 1.0) if low >= 0 else (-1.0, 1.0)
+    sample = torch.stack([pool[i] for i in thinned(list(chosen), SAMPLE)])
+    low, high = (float(v) for v in np.percentile(sample.numpy(), (1, 99)))
+    return low, max(high, low + 1e-6)
+
+
+def picture(row: Tensor, limits: tuple[float, float]) -> NDArray[np.uint8]:
+    """One image (C, H, W) as (H, W) or (H, W, 3): of two channels the first, of more than three the first three."""
+    shown = row[:3] if row.shape[0] >= 3 else row[:1]
+    if shown.dtype != torch.uint8:
+        low, high = limits
+        shown = ((shown.float() - low) / (high - low) * 255).round().clamp(0, 255).to(torch.uint8)
+    seen: NDArray[np.uint8] = shown.permute(1, 2, 0).contiguous().numpy()
+    return seen[:, :, 0] if seen.shape[2] == 1 else seen
+
+
+def _pasted(pool: Tensor, chosen: Sequence[int], limits: tuple[float, float], size: tuple[int, int]) -> Picture:
+    from PIL import Image
+
+    columns, lines = min(COLUMNS, len(chosen)), -(-len(chosen) // COLUMNS)
+    whole = Image.new("RGB" if pool.shape[1] >= 3 else "L", (columns * size[0], lines * size[1]))
+    for place, member in enumerate(chosen):
+        one = Image.fromarray(picture(pool[member], limits))
+        if one.size != size:
+            one = one.resize(size, Image.Resampling.BOX)
+        whole.paste(one, (place % columns * size[0], place // columns * size[1]))
+    return whole
+
+
+def _smaller(image: Picture, quality: int) -> tuple[str, bytes]:
+    """PNG, which loses nothing, unless JPEG is clearly smaller; of many colour pictures it always is."""
+    jpeg = _written(image, "jpeg", quality=quality, subsampling=0)
+    if image.mode == "RGB" and image.width * image.height > COLOURFUL:
+        return "jpeg", jpeg
+    png = _written(image, "png", optimize=True)
+    return ("png", png) if len(png) <= 1.3 * len(jpeg) else ("jpeg", jpeg)
+
+
+def _written(image: Picture, kind: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()

@@ -1,0 +1,151 @@
+"""The sentences: each number in them is a number of the run, and what is unknown is called unknown."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from scipy.stats import binomtest
+
+from wrssl.evaluate.report.answer import answer
+from wrssl.evaluate.report.words import duration, percent, plural, wilson
+
+LOOKS = {
+    "weighted": {"val_accuracy": 0.9, "val_loss": 0.3},
+    "plain": {"val_accuracy": 0.8, "val_loss": 0.5},
+    "supervised": {"val_accuracy": 0.85, "val_loss": 0.4},
+}
+
+
+def plain_spaces(found):
+    return {key: [sentence.replace("\xa0", " ") for sentence in said] for key, said in found.items()}
+
+
+@pytest.fixture
+def case(data):
+    """``case(metrics={...}, ...)``: the sentences with some numbers changed; None removes a part."""
+
+    def say(verdicts=None, **changes):
+        changed = copy.deepcopy(data)
+        for part, values in changes.items():
+            changed[part] |= values
+        if verdicts is not None:
+            changed["pool"]["verdicts"] = dict(zip(("keep", "doubt", "drop"), verdicts, strict=True))
+            changed["pool"]["size"] = sum(verdicts)
+        return plain_spaces(answer(changed))
+
+    return say
+
+
+def test_accuracy_comes_first_with_its_interval(case):
+    interval = binomtest(325, 400).proportion_ci(method="wilson")
+    low, high = (f"{100 * end:.1f} %" for end in (interval.low, interval.high))
+    said = case(sizes={"test": 400})["lead"][0]
+    assert said == f"The model is right on 81.2 % of 400 test examples (95 % interval {low} to {high})."
+
+
+def test_without_a_test_set_the_accuracy_is_unknown(case):
+    said = case(metrics={"test_accuracy": None}, sizes={"test": 0})
+    assert "unknown, since there is no test set" in said["lead"][0]
+    assert "81.2 %" in said["lead"][0]
+    assert any("test set" in sentence for sentence in said["advice"])
+    said = case(metrics={"test_accuracy": None, "val_accuracy": None}, sizes={"test": 0, "validation": 0})
+    assert said["lead"][0] == (
+        "How often the model is right is unknown, since there is neither a test nor a validation set."
+    )
+
+
+def test_the_verdicts_are_counted(case):
+    said = case(verdicts=(60, 10, 130))
+    assert said["lead"][1] == (
+        "Of the 200 pool members 130 (65.0 %) look foreign (verdict drop), 10 (5.0 %) are in doubt, and 60 (30.0 %) "
+        "can be kept."
+    )
+    assert said["advice"][0].startswith("Take the 130 members with the verdict drop out of the pool")
+    assert any("10 members in doubt" in sentence for sentence in said["advice"])
+
+
+@pytest.mark.parametrize(("drop", "stays"), [(50, True), (70, True), (200, False)])
+def test_as_many_drops_as_a_clean_pool_has_are_no_alarm(case, drop, stays):
+    """5 % of 1,000 members, with 400 examples to compare with: up to about 75 by chance."""
+    said = case(verdicts=(1000 - drop, 0, drop), sizes={"validation": 400})["advice"]
+    assert said[0].startswith("The pool can stay as it is") == stays
+    assert not any("doubt" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words", "numbers"),
+    [
+        ("weighted", "training with weights did best", "90.0 % (plain 80.0 %, labels alone 85.0 %)"),
+        ("plain", "plain training (every member", "80.0 % (with weights 90.0 %, labels alone 85.0 %)"),
+        ("supervised", "training on the labels alone did best", "85.0 % (with weights 90.0 %, plain 80.0 %)"),
+    ],
+)
+def test_which_model_was_returned(case, chosen, words, numbers):
+    said = case(metrics={"chosen": chosen, "candidates": LOOKS}, verdicts=(50, 0, 50))
+    assert words in said["why"][0]
+    assert numbers in said["why"][0]
+    assert "half of the 40 validation labels" in said["why"][0]
+    assert ("So the pool did not help here." in said["why"]) == (chosen == "supervised")
+    assert any(s.startswith("Plain training did best") for s in said["advice"]) == (chosen == "plain")
+
+
+def test_ties_and_breakdowns_are_told(case):
+    looks = {"weighted": LOOKS["weighted"], "supervised": {"val_accuracy": 0.9, "val_loss": 0.4}}
+    why = case(metrics={"chosen": "weighted", "candidates": looks}, config={"budget": "paper"})["why"]
+    assert why[0].startswith("Of 2 models, training with weights did best on the 40 validation labels")
+    assert "Equal accuracies were decided by the lower validation loss." in why
+    assert any("plain training" in s and "not finite" in s for s in why)
+
+
+def test_one_model_means_no_comparison(case):
+    assert "whether the pool helped at all was not compared" in case()["why"][0]
+
+
+def test_a_method_that_ignores_the_pool_says_nothing_about_it(case):
+    said = case(config={"method": "supervised"}, verdicts=(0, 150, 0))
+    assert said["lead"][1].startswith("It was trained on the labels alone")
+    assert said["advice"][0].startswith("Train with a method that uses the pool")
+    assert not any("doubt" in sentence for sentence in said["advice"])
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.5, "at least about 50 % of the pool is foreign"), (0.1, "cannot be told from zero"), (None, "unknown")],
+)
+def test_the_share_of_foreign_members(case, share, words):
+    assert any(words in sentence for sentence in case(pool={"foreign_share": share})["why"])
+
+
+def test_scores_calibrated_on_training_examples_are_not_trusted(case):
+    unfair = {"sizes": {"validation": 0}, "pool": {"foreign_share": 0.5}}
+    assert any("trained on" in s for s in case(**unfair, config={"weights": "none"})["why"])
+    assert not any("trained on" in s for s in case(**unfair, config={"weights": "wr"})["why"])
+
+
+def test_the_truth_is_told_where_it_is_known(case, run):
+    table = run.verdicts
+    foreign = table["is_ood"] == 1
+    dropped = table["verdict"] == "drop"
+    sentence = next(s for s in case()["why"] if s.startswith("By the truth"))
+    assert f"{foreign.sum()} members are foreign; {(foreign & dropped).sum()} of these were dropped" in sentence
+    assert f"and {(~foreign & dropped).sum()} of the {(~foreign).sum()} that belong" in sentence
+    assert not any("truth" in s for s in case(pool={"truth": None})["why"])
+
+
+def test_skipped_files_are_something_to_do(case):
+    assert any("2 files that could not be read" in sentence for sentence in case()["advice"])
+    assert not any("could not be read" in s for s in case(skipped={"number": 0})["advice"])
+
+
+@pytest.mark.parametrize(("rows", "right"), [(10, 0), (10, 10), (1, 1), (400, 325)])
+def test_the_interval_is_wilsons(rows, right):
+    expected = binomtest(right, rows).proportion_ci(method="wilson")
+    assert wilson(right / rows, rows) == pytest.approx((expected.low, expected.high), abs=1e-4)
+
+
+def test_words_for_numbers():
+    assert percent(None) == "–"
+    assert plural(1, "member") == "1 member"
+    assert plural(1234, "member") == "1,234 members"
+    assert [duration(s) for s in (None, 0.0125, 3.25, 300)] == ["–", "12.5 ms", "3.25 s", "5 min"]
