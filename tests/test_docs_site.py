@@ -114,14 +114,17 @@ def check(line: str) -> None:
     """Let the option parser read the command without running it; ``...`` stands for whatever."""
     words = [word for word in shlex.split(line, comments=True)[1:] if word not in ("...", "…")]
     group = typer.main.get_command(app)
-    # The parser alone: to enter the group would install completion where a page speaks of that.
-    _, rest, _ = group.make_parser(group.context_class(group, info_name="wrssl")).parse_args(words)
-    if rest:
-        assert rest[0] in group.commands, f"there is no command {rest[0]}"
-        command = group.commands[rest[0]]
-        values = [word for word in rest[1:] if word != "--help"]
-        if values == rest[1:]:
-            command.make_context(rest[0], values)
+    try:
+        # The parser alone: to enter the group would install completion where a page speaks of that.
+        _, rest, _ = group.make_parser(group.context_class(group, info_name="wrssl")).parse_args(words)
+        if rest:
+            assert rest[0] in group.commands, f"{line}: there is no command {rest[0]}"
+            if len(words) > 1 and "--help" not in words:  # a command's name alone is a mention
+                group.commands[rest[0]].make_context(rest[0], rest[1:])
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # those of the parser have one, whatever its version calls them
+            raise
+        raise AssertionError(f"{line}: {error.format_message()}") from error
 
 
 def test_there_are_commands_to_check():
@@ -134,11 +137,12 @@ def test_the_option_parser_accepts_every_command(page, line):
     check(line)
 
 
-@pytest.mark.parametrize(
-    "line", ["wrssl fit --labelled DIR", "wrssl fit --ratio much", "wrssl predict", "wrssl --quick"]
-)
+WRONG = ["wrssl fit --labelled DIR", "wrssl fit --ratio much", "wrssl predict --json", "wrssl --quick", "wrssl train"]
+
+
+@pytest.mark.parametrize("line", WRONG)
 def test_a_wrong_command_would_be_found(line):
-    with pytest.raises(Exception, match=r"No such option|not a valid float|Missing argument|no command"):
+    with pytest.raises(AssertionError, match=line):
         check(line)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from wrssl.api import WRSSLError
     from wrssl.auditing import audit
     from wrssl.data import Scenario, load_scenario
+    from wrssl.estimator import WRSSLClassifier
     from wrssl.methods import list_methods, register_method
     from wrssl.norm import (
         WeightedBatchNorm1d,
@@ -30,6 +31,7 @@ _HOME = {
     "audit": "wrssl.auditing",
     "Scenario": "wrssl.data",
     "load_scenario": "wrssl.data",
+    "WRSSLClassifier": "wrssl.estimator",
     "list_methods": "wrssl.methods",
     "register_method": "wrssl.methods",
     "WeightedBatchNorm1d": "wrssl.norm",
@@ -46,6 +48,7 @@ _HOME = {
 
 __all__ = [
     "Scenario",
+    "WRSSLClassifier",
     "WRSSLError",
     "WeightedBatchNorm1d",
     "WeightedBatchNorm2d",

@@ -49,10 +49,14 @@ def run_demo(out: Path | None, seed: int) -> None:
         _say(f"training: {label}")
         result = wrssl.fit(digits, method=method, weights=weights, bn=bn, steps=DIGIT_STEPS, seed=seed, fallback=False)
         rows.append(_row(label, result))
+        if label == ROBUST:
+            _say("writing its report")
+            report = result.report(folder / "report.html")
     _print_table(rows)
     accuracy = {row["run"]: row["test_accuracy"] for row in rows}
     print(_comment(accuracy[LABELS_ONLY], accuracy[PLAIN], accuracy[ROBUST]))
     write_json(folder / "table.json", rows)
+    print(f"The default's run as a page, with every pool member: {report}")
 
     moons = wrssl.load_scenario("moons", ood="faraway", ratio=0.5, seed=seed)
     fitted = {}

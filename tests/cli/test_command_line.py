@@ -153,3 +153,4 @@ def test_demo_in_small(tmp_path):
     assert len(rows) == len({row["run"] for row in rows}) == 6
     assert all(row["run"] in done.stdout for row in rows)
     assert (tmp_path / "new" / "moons.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<html" in (tmp_path / "new" / "report.html").read_text(encoding="utf-8")

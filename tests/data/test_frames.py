@@ -151,7 +151,7 @@ def test_dates_are_seconds():
     berlin = dt.timezone(dt.timedelta(hours=1))
     aware = new.replace(tzinfo=dt.timezone.utc).astimezone(berlin)
     assert one(days, days[:3], [aware])[1] == rows[:1]
-    assert one(days, days[:3], ["2020-02-03T04:05:06"])[1] == rows[:1]
+    assert one(days, days[:3], ["2020-02-03T04:05:06", "2020-01-01"])[1] == one(days, days, [new, days[0]])[1]
     dates = [day.date() for day in days]
     assert one(dates, dates[:2], [dt.datetime(2020, 1, 5)])[1] == one(dates, dates, [dt.date(2020, 1, 5)])[1]
     periods = pd.period_range("2020-01", periods=ROWS, freq="M")

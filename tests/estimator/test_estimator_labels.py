@@ -44,9 +44,14 @@ def test_names_as_classes_give_what_numbers_give(clouds, fitted):
 
 def test_the_label_of_every_row(clouds, fitted):
     X, y, _ = clouds
-    assert np.array_equal(fitted.transduction_[y != -1], y[y != -1])
     assert np.array_equal(fitted.transduction_[y == -1], fitted.predict(X[y == -1]))
     assert fitted.transduction_.dtype == y.dtype
+    # A given label stays, whatever the model makes of the row.
+    odd = np.flatnonzero(y == 1)[0]
+    y = np.where(np.arange(len(y)) == odd, 0, y)
+    model = WRSSLClassifier(weights="none", steps=30, random_state=0).fit(X, y)
+    assert model.predict(X[[odd]]) == [1]
+    assert np.array_equal(model.transduction_[y != -1], y[y != -1])
 
 
 def test_score_ignores_rows_without_a_label(clouds, fitted):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from wrssl.api import DataError
 from wrssl.data.frames import FrameEncoder, TableScale
+from wrssl.data.frames.parts import is_frame
 from wrssl.estimator.labels import Labels, check_labels
 
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ Encoder: TypeAlias = FrameEncoder | TableScale | None
 
 class ImageError(DataError, ValueError):
     """Images that do not fit; a ValueError too, since that is what scikit-learn's users and tools expect."""
-
-
-def is_frame(X: Any) -> bool:
-    """Whether this is a data frame of pandas; asked without importing pandas."""
-    return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
 def is_images(X: Any) -> bool:
