@@ -76,3 +76,12 @@ def test_an_error_passes_and_ends_the_wait(screen, monkeypatch):
         1 / 0  # noqa: B018
     time.sleep(0.15)
     assert screen.getvalue() == ""
+
+
+def test_silence_is_kept_while_somebody_wants_it(screen):
+    with patience.silence(True):
+        patience._say("not heard")
+    with patience.silence(False):
+        patience._say("heard")
+    patience._say("afterwards")
+    assert screen.getvalue() == "heard\nafterwards\n"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE = 2.0  # seconds before the first line
+_silent: list[bool] = []  # what those who are running now want
 
 
 def walk(size: int, step: int, title: str) -> Iterator[slice]:
@@ -42,6 +43,16 @@ def announced(title: str) -> Iterator[None]:
         timer.cancel()
 
 
+@contextmanager
+def silence(wanted: bool) -> Iterator[None]:
+    """Within this nothing is said, if that is wanted. For the whole process: a timer's thread has no context."""
+    _silent.append(wanted)
+    try:
+        yield
+    finally:
+        _silent.remove(wanted)
+
+
 def _say(line: str) -> None:
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and not any(_silent):
         print(line, file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from torch import nn
 
 from wrssl.api import DivergenceError
 from wrssl.data import Scenario
+from wrssl.data.patience import silence
 from wrssl.evaluate.verdicts import FALSE_DROP_RATE
 from wrssl.norm.native import native_kernels
 from wrssl.training.assembly import DEFAULT_WEIGHTS, assemble
@@ -98,7 +99,7 @@ def fit(
     )  # fmt: skip
     main, others, config = made.main, made.others, made.config
     shown = progress if progress is not None else someone_watches()
-    with use_threads(made.threads), native_kernels(fast):
+    with use_threads(made.threads), native_kernels(fast), silence(progress is False):
         main.look_at_the_pool()
         config["steps"] = choose_steps(steps, scenario, main.trainer, 1 + len(others), progress is not False)
         folder = None if out is None else Path(out) if resume else claim(out)
