@@ -38,7 +38,8 @@ def test_a_third_of_every_class_is_held_out():
 
 def test_labels_stay_with_their_examples():
     whole = scenario(validation=20)
-    truth = {tuple(row): int(label) for x, y in (whole.labeled, whole.validation) for row, label in zip(x.tolist(), y)}
+    parts = (whole.labeled, whole.validation)
+    truth = {tuple(row): int(label) for x, y in parts for row, label in zip(x.tolist(), y, strict=True)}
     found = split(whole, 3)
     for x, y in (found.labeled, found.validation, found.test):
         assert all(truth[tuple(row)] == int(label) for row, label in zip(x.tolist(), y, strict=True))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from wrssl.data.projection import Projection, raw_rows
-from wrssl.priors import fit_prior
 from wrssl.priors import fit as module
+from wrssl.priors import fit_prior
 from wrssl.priors.newcomers import NewcomerPrior
 
 
