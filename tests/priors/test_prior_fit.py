@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import wrssl.priors.comparison as comparison
 import wrssl.priors.fit as module
 from wrssl.api import DataError
 from wrssl.evaluate.metrics import auroc
@@ -127,8 +128,8 @@ def test_a_large_pool_is_compared_by_a_sample_and_scored_as_a_whole(tensor, monk
         handed.append((samples, cross(samples, kinds, random)))
         return handed[0][1]
 
-    cross = module.cross
-    monkeypatch.setattr(module, "cross", spy)
+    cross = comparison.cross
+    monkeypatch.setattr(comparison, "cross", spy)
     monkeypatch.setattr(module, "POOL_ROWS", 50)
     monkeypatch.setattr(module, "CHUNK", chunk)
     pool = Lazy(tensor(300, 4, seed=2))
@@ -147,7 +148,7 @@ def test_a_large_pool_is_compared_by_a_sample_and_scored_as_a_whole(tensor, monk
     assert np.abs(crossed.score(standard(rows[part])) - prior.scores[part]).max() > 1e-3, "in fold it would differ"
     # The curve comes from scores out of fold only, and from what is left of them in single precision.
     known, sampled = (scores.astype(np.float32).astype(np.float64) for scores in (crossed.known, crossed.pool))
-    np.testing.assert_array_equal(prior.known, known)
+    np.testing.assert_array_equal(prior.known, crossed.honest.astype(np.float32).astype(np.float64))
     np.testing.assert_array_equal(prior.curve.nodes, weight_curve(known, sampled).nodes)
     np.testing.assert_array_equal(prior.curve.values, weight_curve(known, sampled).values)
 
@@ -168,8 +169,8 @@ def test_many_references_are_compared_by_a_sample_whose_labels_go_along(monkeypa
         handed.append(samples)
         return cross(samples, kinds, random)
 
-    cross = module.cross
-    monkeypatch.setattr(module, "cross", spy)
+    cross = comparison.cross
+    monkeypatch.setattr(comparison, "cross", spy)
     monkeypatch.setattr(module, "KNOWN_ROWS", 20)
     numbers = torch.arange(100.0)[:, None]
     prior = fit_prior(numbers, np.arange(100), numbers.clone(), 0, LINEAR)
@@ -235,9 +236,10 @@ def test_a_pool_that_scores_like_the_reference_belongs(tensor, monkeypatch, z):
 
     def indifferent(samples, kinds, random):
         known, pool = (np.full(len(rows), z) for rows in (samples.known, samples.pool))
-        return Crossed(known, pool, np.zeros(len(kinds)), float(np.log(2)), [], np.zeros((0, 1, 2)), z, [], np.zeros(3))
+        none = np.zeros((0, 1, 2))
+        return Crossed(known, pool, known, np.zeros(len(kinds)), float(np.log(2)), [], none, z, [], np.zeros(3))
 
-    monkeypatch.setattr(module, "cross", indifferent)
+    monkeypatch.setattr(comparison, "cross", indifferent)
     prior = fit_prior(tensor(30, 3, seed=1), classes(30), tensor(60, 3, seed=2), 0, LINEAR)
     assert prior.p(ALL).tolist() == [1] * 60
     assert prior.weight(ALL) == pytest.approx(1)

@@ -256,7 +256,8 @@ def test_run_directory_round_trip(digits, tmp_path):
     out = tmp_path / "run"
     result = wrssl.fit(digits, steps=10, seed=2, out=out)
     assert {p.name for p in out.iterdir()} == {
-        "config.json", "metrics.json", "history.csv", "verdicts.csv", "skipped.csv", "model.safetensors", "state",
+        "config.json", "metrics.json", "history.csv", "verdicts.csv", "skipped.csv", "model.safetensors", "report.html",
+        "state",
     }  # fmt: skip
     again = wrssl.load(out)
     assert np.array_equal(again.weights, result.weights)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wrssl.data.splits import spread
 from wrssl.priors.classes import Classifier, classifier, offsets
+from wrssl.priors.honest import honest_scores
 from wrssl.priors.kinds import KINDS
 from wrssl.priors.samples import Matrix, Samples, Score
 from wrssl.priors.stack import log_loss, stack
@@ -49,12 +50,14 @@ class Crossed:
     Attributes:
         known: of the reference.
         pool: of the part of the pool that the kinds were fitted to.
+        honest: of the reference, each fold by a stack without it.
         shares: v of the stack.
         log_loss: of the stack, before classes are taken out.
     """
 
     known: NDArray[np.float64]
     pool: NDArray[np.float64]
+    honest: NDArray[np.float64]
     shares: NDArray[np.float64]
     log_loss: float
     _models: list[list[Score]]  # by fold and kind
@@ -104,7 +107,8 @@ def cross(samples: Samples, kinds: Sequence[str], random: np.random.Generator) -
     z_known, z_pool = known @ shares + shift, pool @ shares + shift
     loss, off = log_loss(z_known, z_pool), offsets(z_known, class_known, classes)
     z_known, z_pool = z_known - off[class_known], z_pool - off[class_pool]
-    return Crossed(z_known, z_pool, shares, loss, models, scale, shift, classifiers, off)
+    honest = honest_scores(known, pool, class_known, folds_known, folds_pool, classes)
+    return Crossed(z_known, z_pool, honest, shares, loss, models, scale, shift, classifiers, off)
 
 
 def balanced_folds(labels: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:

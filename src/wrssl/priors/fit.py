@@ -35,7 +35,8 @@ class Prior:
 
     Attributes:
         scores: the stacked log-odds of every member, float32; high where it looks like the reference.
-        known: those of the reference, out of fold; empty where there were too few to conclude anything.
+        known: those of the reference, out of fold in every respect; empty where there were too few to conclude
+            anything.
         curve: from a score to a weight.
         shares: what each kind counts in the stack.
         log_loss: of the stack, out of fold; log 2 where reference and pool look alike.
@@ -92,10 +93,10 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
             if len(there):
                 scores[rows.start + there] = crossed.score(scale(_finite(pool[rows])[there]))
     # Rounded like those of the pool: where every score is the same, equal must stay equal.
-    own_scores = crossed.known.astype(np.float32).astype(np.float64)
+    own_scores, honest = (z.astype(np.float32).astype(np.float64) for z in (crossed.known, crossed.honest))
     curve = weight_curve(own_scores, scores[part].astype(np.float64))
     shares = dict(zip(kinds, crossed.shares.tolist(), strict=True))
-    return Prior(scores, own_scores, curve, shares, crossed.log_loss, comparison)
+    return Prior(scores, honest, curve, shares, crossed.log_loss, comparison)
 
 
 def ignorance(size: int, kinds: Sequence[str]) -> Prior:
