@@ -42,7 +42,9 @@ def test_the_sentence_and_the_object_hold_the_numbers():
     assert (flat["answer"], flat["foreign_share"], flat["advice"]) == ("hurts", 0.48, "use it.")
     assert flat["supervised_accuracy"] == pytest.approx(0.85)
     assert flat["repeats"] == 2
-    unknown = Audit("neutral", ZERO, ZERO, accuracies, None, "wait.", 200)
+    tiny = Interval(-1e-9, -0.1, 0.1)
+    unknown = Audit("neutral", tiny, tiny, accuracies, None, "wait.", 200)
+    assert "-0.0" not in unknown.sentence
     assert "cannot be told" in unknown.sentence
     assert "+0.0 points" in unknown.sentence
 

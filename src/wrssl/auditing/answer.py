@@ -45,14 +45,14 @@ class Audit:
             "neutral": "No difference can be shown: plain training changes accuracy by",
         }[self.answer]
         gap = self.difference
-        amount = f"{100 * gap.mean:+.1f}" if self.answer == "neutral" else f"{100 * abs(gap.mean):.1f}"
+        amount = _points(gap.mean) if self.answer == "neutral" else _points(abs(gap.mean)).lstrip("+")
         share = "how much of it is foreign cannot be told"
         if self.foreign_share is not None:
             share = f"about {100 * self.foreign_share:.0f} % of it looks foreign"
         return (
-            f"{says} {amount} points against the labels alone (95 % interval {100 * gap.low:+.1f} to "
-            f"{100 * gap.high:+.1f}), robust training {100 * self.robust.mean:+.1f} ({100 * self.robust.low:+.1f} to "
-            f"{100 * self.robust.high:+.1f}), and {share}; {self.advice}"
+            f"{says} {amount} points against the labels alone (95 % interval {_points(gap.low)} to "
+            f"{_points(gap.high)}), robust training {_points(self.robust.mean)} ({_points(self.robust.low)} to "
+            f"{_points(self.robust.high)}), and {share}; {self.advice}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -74,6 +74,11 @@ class Audit:
             "steps": self.steps,
             "notes": self.notes,
         }
+
+
+def _points(share: float) -> str:
+    """A share in points, with its sign; nothing is +0.0."""
+    return f"{round(100 * share, 1) + 0.0:+.1f}"
 
 
 def advice_for(plain: Interval, robust: Interval) -> str:

@@ -47,7 +47,7 @@ def audit(
         model: as for ``fit``.
         method: the semi-supervised method.
         weights: of robust training.
-        steps: of every training; ``"auto"`` plans about four minutes for all of them.
+        steps: of every training; ``"auto"`` plans about four minutes for all of them, but at least 200 steps each.
         seed: every random number follows from it.
         repeats: splits of the labels; more give a narrower interval.
         device: as for ``fit``.
