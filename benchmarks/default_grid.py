@@ -92,20 +92,11 @@ def supervised() -> Iterator[Cell]:
         yield Cell("fashion", 0.5, "supervised", "none", seed, model="lenet-nobn")
 
 
-def against() -> Iterator[Cell]:
-    """Other weightings on every pool, two base methods."""
+def two_methods(weights: tuple[str, ...]) -> Iterator[Cell]:
+    """Other weightings, or other stages of the default, on every pool with two base methods."""
     for seed in range(3):
         for method in ("pl", "vat"):
-            for kind in RIVALS:
-                for ood in POOLS:
-                    yield Cell(ood, 0.5, method, kind, seed)
-
-
-def stages() -> Iterator[Cell]:
-    """The default with one of its stages switched off, on every pool."""
-    for seed in range(3):
-        for method in ("pl", "vat"):
-            for kind in STAGES:
+            for kind in weights:
                 for ood in POOLS:
                     yield Cell(ood, 0.5, method, kind, seed)
 
@@ -122,13 +113,13 @@ GROUPS = {
     "supervised": supervised,
     "core": lambda: core(CONTROLS),
     "ratios": lambda: ratios(CONTROLS),
-    "rivals": against,
+    "rivals": lambda: two_methods(RIVALS),
     "without-norm": lambda: without_norm(CONTROLS),
     "core-ours": lambda: core(OURS),
     "ratios-ours": lambda: ratios(OURS),
     "without-norm-ours": lambda: without_norm(OURS),
     "few-labels": few_labels,
-    "stages": stages,
+    "stages": lambda: two_methods(STAGES),
 }
 
 
