@@ -16,6 +16,7 @@ from wrssl.api import DivergenceError, OptionError
 from wrssl.auditing.answer import PLAIN, ROBUST, SUPERVISED, Audit, advice_for
 from wrssl.auditing.splits import all_labels, split
 from wrssl.data import Scenario
+from wrssl.data.progress import counting_bar
 from wrssl.evaluate.paired import correlation, paired_interval
 from wrssl.training.fitting import fit
 from wrssl.training.planning import affordable_steps
@@ -106,11 +107,7 @@ def _walk(tasks: list[tuple[int, str]], progress: bool | None) -> Iterator[tuple
     if not (sys.stderr.isatty() if progress is None else progress):
         yield from tasks
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with counting_bar() as bars:
         bar = bars.add_task("audit", total=len(tasks))
         for number, name in tasks:
             bars.update(bar, description=f"split {number + 1}, {name}")

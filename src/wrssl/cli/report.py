@@ -17,13 +17,12 @@ def report(
 ) -> None:
     """Write report.html again, from what the run directory holds."""
     from wrssl.api import OptionError
-    from wrssl.evaluate.report import render
-    from wrssl.training.files import write_atomically
+    from wrssl.training.page import write_page
     from wrssl.training.rundir import REPORT
     from wrssl.training.stored import load_page
 
     if out is not None and out.exists():
         raise OptionError(f"{out} exists already; choose another name for the report.")
-    html, target = render(load_page(run)), run / REPORT if out is None else out
-    write_atomically(target, lambda p: p.write_text(html, encoding="utf-8"))
+    target = run / REPORT if out is None else out
+    write_page(load_page(run), target)
     typer.echo(f"report: {target}")

@@ -1,15 +1,16 @@
-"""A progress bar for downloads: on a terminal only, and on stderr, so that output can be piped."""
+"""Progress bars: on a terminal only, and on stderr, so that output can be piped."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
 def progress_bar(name: str, done: int, total: int | None, show: bool | None) -> Iterator[Callable[[int], None]]:
-    """Yield ``advance(bytes)``.
+    """For a download: yield ``advance(bytes)``.
 
     Args:
         name: shown beside the bar.
@@ -27,3 +28,16 @@ def progress_bar(name: str, done: int, total: int | None, show: bool | None) -> 
     with Progress(*columns, console=Console(stderr=True)) as bars:
         task = bars.add_task(name, total=total, completed=done)
         yield lambda count: bars.advance(task, count)
+
+
+def counting_bar(*more: Any) -> Any:
+    """A rich bar that counts, with the time left; it vanishes when it stops.
+
+    Args:
+        more: columns after the usual ones.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, *more, console=Console(stderr=True), transient=True)

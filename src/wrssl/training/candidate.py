@@ -26,6 +26,11 @@ from wrssl.weighting import WEIGHTINGS
 EVALUATIONS = 20  # per run, but at least one every 100 steps
 
 
+def steps_between_evaluations(steps: int) -> int:
+    """In a run of so many."""
+    return max(1, min(100, steps // EVALUATIONS))
+
+
 @dataclass(frozen=True)
 class Workshop:
     """What every model of one fit has in common: data, network, seed, batch size, learning rate if one was given."""
@@ -82,7 +87,7 @@ class Candidate:
     def trainer(self, steps: int, watchers: Sequence[Callback] = ()) -> Trainer:
         """For so many steps."""
         shop = self.shop
-        plan = Plan(steps, shop.batch_size, self.lr, shop.seed, max(1, min(100, steps // EVALUATIONS)))
+        plan = Plan(steps, shop.batch_size, self.lr, shop.seed, steps_between_evaluations(steps))
         return Trainer(shop.data, self.net, self.method, self.weighting, plan, shop.device, watchers, self.gate)
 
 

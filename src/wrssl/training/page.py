@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from wrssl.data import Scenario
 from wrssl.data.patience import announced
+from wrssl.training.files import write_atomically
 
 if TYPE_CHECKING:
     from wrssl.training.result import Result
+
+
+def write_page(page: dict[str, Any], path: Path) -> None:
+    """``report.html`` of what was collected: all of it or, where that fails, none of it."""
+    from wrssl.evaluate.report import render
+
+    html = render(page)
+    write_atomically(path, lambda p: p.write_text(html, encoding="utf-8"))
 
 
 @dataclass(frozen=True)

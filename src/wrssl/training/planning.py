@@ -11,7 +11,7 @@ from wrssl.evaluate.infer import logits_of
 from wrssl.evaluate.verdicts import FALSE_DROP_RATE
 from wrssl.norm.native import native_kernels
 from wrssl.training.assembly import Assembly, assemble
-from wrssl.training.candidate import EVALUATIONS
+from wrssl.training.candidate import steps_between_evaluations
 from wrssl.training.fallback import WEIGHTED
 from wrssl.training.rundir import check_free
 from wrssl.training.steps import choose_steps, trial_seconds
@@ -72,5 +72,4 @@ def affordable_steps(scenario: Scenario, options: dict[str, Any], models: int, s
 def _examples_looked_at(made: Assembly, steps: int) -> int:
     """In all evaluations of one model."""
     select = made.main.shop.data.roles.select
-    every = max(1, min(100, steps // EVALUATIONS))
-    return 0 if select is None else len(select[1]) * math.ceil(steps / every)
+    return 0 if select is None else len(select[1]) * math.ceil(steps / steps_between_evaluations(steps))

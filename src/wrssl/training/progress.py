@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from wrssl.data.progress import counting_bar
 from wrssl.training.callbacks import Callback
 from wrssl.training.step import Outcome
 
@@ -24,18 +25,9 @@ class ProgressBar(Callback):
 
     def on_start(self, start: int, steps: int) -> None:
         """Draw the bar."""
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import TextColumn
 
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[info]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
+        self._bar = counting_bar(TextColumn("{task.fields[info]}"))
         self._task = self._bar.add_task(self.title, total=steps, completed=start, info="")
         self._bar.start()
 

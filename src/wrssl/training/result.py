@@ -18,6 +18,7 @@ from wrssl.data.frames import FrameEncoder
 from wrssl.data.frames.parts import is_frame
 from wrssl.evaluate.infer import logits_of
 from wrssl.training.files import write_atomically, write_json
+from wrssl.training.page import PageSource, write_page
 from wrssl.training.rundir import (
     CONFIG,
     HISTORY,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wrssl.evaluate.newcomers import NewcomerJudge
-    from wrssl.training.page import PageSource
 
 
 class Result:
@@ -125,14 +125,8 @@ class Result:
         target = Path(path)
         if target.exists():
             raise DataError(f"{target} exists already; choose another name for the report.")
-        self._write_report(target)
+        write_page(self.page, target)
         return target
-
-    def _write_report(self, path: Path) -> None:
-        from wrssl.evaluate.report import render
-
-        html = render(self.page)
-        write_atomically(path, lambda p: p.write_text(html, encoding="utf-8"))
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the run directory; a directory that holds a run already is refused."""
@@ -154,7 +148,7 @@ class Result:
             write_atomically(folder / STATE / JUDGE, self.newcomers.save)
         if self._page is not None:
             write_json(folder / STATE / PAGE, self.page)
-            self._write_report(folder / REPORT)
+            write_page(self.page, folder / REPORT)
         write_json(folder / METRICS, self.metrics)  # last: its presence says that the run is complete
 
     def _write_skipped(self, path: Path) -> None:

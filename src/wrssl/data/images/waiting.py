@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from wrssl.data.patience import PATIENCE
+from wrssl.data.progress import counting_bar
 
 T = TypeVar("T")
 
@@ -29,7 +30,7 @@ def counted(items: Iterator[T], title: str, total: int, show: bool | None) -> It
     try:
         for done, item in enumerate(items):
             if bar is None and time.monotonic() >= due:
-                bar = _bar()
+                bar = counting_bar()
                 bar.start()
                 task = bar.add_task(title, total=total, completed=done)
             if bar is not None:
@@ -38,11 +39,3 @@ def counted(items: Iterator[T], title: str, total: int, show: bool | None) -> It
     finally:
         if bar is not None:
             bar.stop()
-
-
-def _bar() -> Any:
-    from rich.console import Console  # only where a bar is shown
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
