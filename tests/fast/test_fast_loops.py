@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import pytest
 import torch
 
+from wrssl.compiling import SWITCH, compiled_or_tensors
 from wrssl.fast import compiled, tensors
+from wrssl.fast.loops import loops as chosen
 
 Q, DOWN, RIGHT, N = 3, 2, 3, 5
 POSITIONS = DOWN * RIGHT
@@ -116,13 +117,12 @@ def test_not_a_number_stays_not_a_number(loops, name):
 
 @pytest.mark.parametrize("how", ["switch", "missing"])
 def test_without_numba_tensor_operations_run(how, monkeypatch):
-    choice = importlib.import_module("wrssl.fast.loops")
-    choice.loops.cache_clear()
+    compiled_or_tensors.cache_clear()
     if how == "switch":
-        monkeypatch.setenv(choice.SWITCH, "0")
+        monkeypatch.setenv(SWITCH, "0")
     else:
         monkeypatch.setitem(sys.modules, "wrssl.fast.compiled", None)
     try:
-        assert choice.loops() is tensors
+        assert chosen() is tensors
     finally:
-        choice.loops.cache_clear()
+        compiled_or_tensors.cache_clear()

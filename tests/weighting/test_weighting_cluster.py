@@ -208,3 +208,14 @@ def test_a_second_set_up_forgets_the_first(make_pool, blobs):
     weighting.setup(make_pool(blobs(12)[0]))
     assert weighting.clusters() is None
     assert weighting.weights(torch.arange(12)).tolist() == [1.0] * 12
+
+
+def test_the_clusters_of_a_batch_are_those_of_its_members_whatever_was_asked_before(make_pool):
+    weighting = started(make_pool())
+    size = weighting.pool.size
+    index = torch.tensor([0, size - 1])
+    assert torch.equal(weighting.entries(index), weighting.cluster_of[index].long())
+    index[0] = size // 2  # the same tensor with another content
+    assert torch.equal(weighting.entries(index), weighting.cluster_of[index].long())
+    weighting.load_state_dict({**weighting.state_dict(), "cluster_of": (weighting.cluster_of + 1) % 3})
+    assert torch.equal(weighting.entries(index), weighting.cluster_of[index].long())

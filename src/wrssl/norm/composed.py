@@ -64,3 +64,18 @@ def composed(
         mean, variance = torch.where(usable, mean, running[0]), torch.where(usable, variance, running[1])
     y = standardise(x, gamma, beta, mean, variance, eps)
     return Normalised(y, mean.detach(), unbiased(variance, share, positions).detach(), usable)
+
+
+def differentiable(
+    x: Tensor, gamma: Tensor | None, beta: Tensor | None, omega: Tensor, eps: float, grad: Tensor
+) -> list[Tensor | None]:
+    """The gradients of x, γ and β as functions of x, γ, β and ``grad``, through the composed form.
+
+    Aliases, not the tensors themselves: were γ computed from x, the gradient of x would count that way twice.
+    """
+    x = x.view_as(x)
+    gamma, beta = (None if p is None else p.view_as(p) for p in (gamma, beta))
+    wanted = [p for p in (x, gamma, beta) if p is not None and p.requires_grad]
+    y = standardise(x, gamma, beta, *moments(x, omega * math.prod(x.shape[2:])), eps)
+    gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
+    return [next(gradients) if p is not None and p.requires_grad else None for p in (x, gamma, beta)]

@@ -75,8 +75,10 @@ class Weighted(_BatchNorm):
         return self._weighted_full(input, w, state)
 
     def _weighted_full(self, input: Tensor, w: Tensor, state: PassState) -> Tensor:
-        dtype = torch.promote_types(input.dtype, torch.float32)
-        x, running = input.to(dtype), None
+        x, running = input, None
+        if x.dtype not in (torch.float32, torch.float64):  # too few digits for a statistic
+            x = x.to(torch.promote_types(x.dtype, torch.float32))
+        dtype = x.dtype
         result = native(x, self.weight, self.bias, state.counts, self.eps)
         if result is None:
             if self.running_mean is not None and self.running_var is not None:
@@ -84,7 +86,7 @@ class Weighted(_BatchNorm):
             result = composed(x, self.weight, self.bias, w.to(dtype), running, self.eps)
         if state.updates and self.running_mean is not None:
             self.move_running(result.mean, result.variance * result.correction, result.counted)
-        return result.y.to(input.dtype)
+        return result.y if x is input else result.y.to(input.dtype)
 
     def move_running(self, mean: Tensor, variance: Tensor, counted: Tensor | int) -> None:
         """Move the buffers toward the statistics that were used; where those are the buffers, this changes nothing.

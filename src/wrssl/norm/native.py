@@ -27,11 +27,10 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from wrssl.norm import table
-from wrssl.norm.composed import Normalised, per_channel, standardise
+from wrssl.norm.composed import Normalised, differentiable, per_channel
 from wrssl.norm.counts import Counts
-from wrssl.norm.moments import moments
 from wrssl.norm.rows import channel_products, row_affine, row_sums
+from wrssl.norm.table_function import TableNorm, is_table, normalised
 
 _enabled: ContextVar[bool] = ContextVar("native_kernels", default=True)
 
@@ -59,10 +58,12 @@ def native(
     omega, used = counts.shares(x.dtype), list[Tensor]()
     if positions > 1:
         omega = omega / positions
-    if _is_table(x) and not torch.is_grad_enabled() and not _along(x, gamma, beta):
-        y, mean, variance = table.forward(x.view(x.shape[:2]), gamma, beta, omega, counts.heaviest, eps)
-        return Normalised(y.view(x.shape), mean, variance, 1, n / (n - 1))
-    y = _Native.apply(x, gamma, beta, omega, counts.heaviest, eps, used)  # type: ignore[no-untyped-call]
+    table = is_table(x)
+    if table and not torch.is_grad_enabled() and not _along(x, gamma, beta):
+        y, kept = normalised(x, gamma, beta, omega, counts.heaviest, eps)
+        return Normalised(y, kept.mean, kept.variance, 1, n / (n - 1))
+    function: type[torch.autograd.Function] = TableNorm if table else _Native
+    y = function.apply(x, gamma, beta, omega, counts.heaviest, eps, used)
     return Normalised(y, used[0], used[1], 1, n / (n - 1))
 
 
@@ -75,18 +76,13 @@ def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
         and all(p.dtype == x.dtype for p in given)
         # vmap cannot look into a custom function, and forward mode only where the function has a ``jvp``.
         and not torch._C._are_functorch_transforms_active()
-        and (_is_table(x) or not _along(*given))
+        and (is_table(x) or not _along(*given))
     )
 
 
 def _along(*tensors: Tensor | None) -> bool:
     """Whether somebody differentiates along a tangent of one of these."""
     return any(t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
-
-
-def _is_table(x: Tensor) -> bool:
-    """Whether there is one number per example and channel."""
-    return x.numel() == x.shape[0] * x.shape[1]
 
 
 class _Native(torch.autograd.Function):
@@ -101,13 +97,7 @@ class _Native(torch.autograd.Function):
         eps: float,
         used: list[Tensor],
     ) -> Tensor:
-        ctx.eps, ctx.table = eps, _is_table(x)
-        if ctx.table:
-            y, mean, variance = table.forward(x.view(x.shape[:2]), gamma, beta, omega, heaviest, eps)
-            ctx.save_for_backward(x, gamma, beta, omega, mean, variance)
-            ctx.save_for_forward(x, gamma, omega, mean, variance)
-            used += mean, variance
-            return y.view(x.shape)
+        ctx.eps = eps
         reference = x[heaviest].view(x.shape[1], -1).mean(1)
         d = x - reference.view(per_channel(x))
         squares, sums = row_sums(d)
@@ -124,13 +114,8 @@ class _Native(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, gamma, beta, omega, mean, variance = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True: somebody wants derivatives of what is returned here
-            return *_differentiable(x, gamma, beta, omega, ctx.eps, grad), None, None, None, None
+            return *differentiable(x, gamma, beta, omega, ctx.eps, grad), None, None, None, None
         g, invstd = grad.contiguous(), torch.rsqrt(variance + ctx.eps)
-        if ctx.table:
-            flat, rows = x.view(x.shape[:2]), g.view(x.shape[:2])
-            dx, G2, G1 = table.backward(rows, flat, gamma, omega, mean, invstd, ctx.needs_input_grad[0])
-            own = None if dx is None else dx.view(x.shape)
-            return own, None if gamma is None else G2, None if beta is None else G1, None, None, None, None
         G2, G1 = channel_products(g, x, mean, invstd)
         grad_x = None
         if ctx.needs_input_grad[0]:
@@ -139,25 +124,3 @@ class _Native(torch.autograd.Function):
             correction = row_affine(x, per_row * slope, per_row * torch.addcmul(A * G1, mean, slope, value=-1))
             grad_x = correction.addcmul_(g, A.view(per_channel(x)))
         return grad_x, None if gamma is None else G2, None if beta is None else G1, None, None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, *along: Any) -> Tensor:  # of a table; other shapes go through the composed form
-        x, gamma, omega, mean, variance = ctx.saved_tensors
-        dx = None if along[0] is None else along[0].view(x.shape[:2])
-        flat, invstd = x.view(x.shape[:2]), torch.rsqrt(variance + ctx.eps)
-        return table.tangent(flat, gamma, omega, mean, invstd, (dx, *along[1:3])).view(x.shape)
-
-
-def _differentiable(
-    x: Tensor, gamma: Tensor | None, beta: Tensor | None, omega: Tensor, eps: float, grad: Tensor
-) -> list[Tensor | None]:
-    """The gradients of x, γ and β as functions of x, γ, β and ``grad``, through the composed form.
-
-    Aliases, not the tensors themselves: were γ computed from x, the gradient of x would count that way twice.
-    """
-    x = x.view_as(x)
-    gamma, beta = (None if p is None else p.view_as(p) for p in (gamma, beta))
-    wanted = [p for p in (x, gamma, beta) if p is not None and p.requires_grad]
-    y = standardise(x, gamma, beta, *moments(x, omega * math.prod(x.shape[2:])), eps)
-    gradients = iter(torch.autograd.grad(y, wanted, grad, create_graph=True))
-    return [next(gradients) if p is not None and p.requires_grad else None for p in (x, gamma, beta)]

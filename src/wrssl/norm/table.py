@@ -5,19 +5,33 @@
 
     ẏ = A ḋ + Ȧ d + β̇,   ḋ = ẋ − Σ ω_i ẋ_i,   (σ²)˙ = 2 Σ ω_i d_i ḋ_i,   Ȧ = γ̇/ς − γ (σ²)˙/(2 ς³)
 
-r is the heaviest example: what is far from zero is subtracted before anything is rounded.
+r is the heaviest example: what is far from zero is subtracted before anything is rounded. ``table_loops.py`` has
+forward and backward compiled; these run where numba is not installed.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 
+class Kept(NamedTuple):
+    """What the derivatives need; none of these tensors is part of a graph."""
+
+    x: Tensor
+    gamma: Tensor | None
+    omega: Tensor
+    mean: Tensor
+    variance: Tensor
+    eps: float
+
+
 def forward(
     x: Tensor, gamma: Tensor | None, beta: Tensor | None, omega: Tensor, heaviest: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """y, μ and σ² of ``x`` (N, C)."""
+) -> tuple[Tensor, Kept]:
+    """The normalised ``x`` (N, C), with μ and σ² among what is kept."""
     reference = x[heaviest]
     d = x - reference
     shift = torch.mv(d.t(), omega)
@@ -26,32 +40,25 @@ def forward(
     A = torch.rsqrt(variance + eps)
     if gamma is not None:
         A.mul_(gamma)
-    return d.mul_(A) if beta is None else d.mul_(A).add_(beta), reference + shift, variance
+    y = d.mul_(A) if beta is None else d.mul_(A).add_(beta)
+    return y, Kept(x, gamma, omega, reference + shift, variance, eps)
 
 
-def backward(
-    g: Tensor, x: Tensor, gamma: Tensor | None, omega: Tensor, mean: Tensor, invstd: Tensor, needs_x: bool
-) -> tuple[Tensor | None, Tensor, Tensor]:
+def backward(kept: Kept, g: Tensor, needs_x: bool) -> tuple[Tensor | None, Tensor, Tensor]:
     """dL/dx, G2 and G1; dL/dx is None where nobody needs it."""
-    d = x - mean
+    d, invstd = kept.x - kept.mean, torch.rsqrt(kept.variance + kept.eps)
     G1, G2 = g.sum(0), (g * d).sum(0).mul_(invstd)
     if not needs_x:
         return None, G2, G1
     common = d.mul_(G2 * invstd).add_(G1)
-    A = invstd if gamma is None else gamma * invstd
-    return torch.addcmul(g, common, omega.unsqueeze(1), value=-1).mul_(A), G2, G1
+    A = invstd if kept.gamma is None else kept.gamma * invstd
+    return torch.addcmul(g, common, kept.omega.unsqueeze(1), value=-1).mul_(A), G2, G1
 
 
-def tangent(
-    x: Tensor,
-    gamma: Tensor | None,
-    omega: Tensor,
-    mean: Tensor,
-    invstd: Tensor,
-    along: tuple[Tensor | None, Tensor | None, Tensor | None],
-) -> Tensor:
+def tangent(kept: Kept, dx: Tensor | None, d_gamma: Tensor | None, d_beta: Tensor | None) -> Tensor:
     """ẏ from the tangents of x, γ and β; None stands for zero."""
-    dx, d_gamma, d_beta = along
+    x, gamma, omega, mean, variance, eps = kept
+    invstd = torch.rsqrt(variance + eps)
     d, A = x - mean, invstd if gamma is None else gamma * invstd
     d_A = torch.zeros_like(A) if d_gamma is None else d_gamma * invstd
     out = torch.zeros_like(x)

@@ -44,6 +44,7 @@ class ClusterWeighting(BilevelWeighting):
             raise OptionError(f"embedding must be one of {', '.join(EMBEDDINGS)} or an array, not {embedding!r}.")
         self.K, self.embedding, self.warmup = K, embedding, warmup
         self.cluster_of = torch.zeros(0, dtype=torch.uint8)  # empty until there are clusters
+        self._last: tuple[Tensor, int, Tensor, Tensor] | None = None
 
     @property
     def _late(self) -> bool:
@@ -76,8 +77,16 @@ class ClusterWeighting(BilevelWeighting):
         return None if self._late and step < self.warmup else super().estimator(step)
 
     def entries(self, index: Tensor) -> Tensor:
-        """The cluster of each member; before there are any, one for all."""
-        return self.cluster_of[index].long() if len(self.cluster_of) else torch.zeros_like(index)
+        """The cluster of each member; before there are any, one for all.
+
+        A step asks several times about its one batch, so the last answer is kept, with what it was the answer to.
+        """
+        if not len(self.cluster_of):
+            return torch.zeros_like(index)
+        last = self._last
+        if last is None or last[0] is not index or last[1] != index._version or last[2] is not self.cluster_of:
+            self._last = last = index, index._version, self.cluster_of, self.cluster_of[index].long()
+        return last[3]
 
     def gradient_of_rows(self, index: Tensor, hypergradient: Tensor) -> tuple[Tensor, Tensor]:
         """The clusters that occur in the batch, with the mean (or, as in the paper, the sum) of their gradients."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wrssl.fast.compiled.build import compiled
+from wrssl.compiling import compiled
 
 
 @compiled

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from wrssl.fast.compiled.build import compiled
+from wrssl.compiling import compiled
 from wrssl.fast.geometry import Geometry
 
 
