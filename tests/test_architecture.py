@@ -12,7 +12,7 @@ import wrssl
 SOURCE = Path(wrssl.__file__).parent
 FLOORS = [  # from the ground up; a room may import from its own floor and below
     {"api", "registry", "compiling"},
-    {"hypergrad", "norm", "data", "models", "fast"},
+    {"hypergrad", "norm", "data", "models", "fast", "parallel"},
     {"methods", "weighting", "priors"},
     {"training", "evaluate"},
     {"auditing", "estimator"},

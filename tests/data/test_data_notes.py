@@ -82,3 +82,8 @@ def test_channels_last_images_are_suspected():
     (note,) = Scenario((x[:10], [0, 1] * 5), x[10:]).notes
     assert "X.transpose(0, 3, 1, 2)" in note
     assert Scenario((x[:10].transpose(0, 3, 1, 2), [0, 1] * 5), x[10:].transpose(0, 3, 1, 2)).notes == []
+
+
+def test_members_of_the_pool_are_called_by_their_names():
+    (note,) = build({("unlabelled", 19): ("labelled", 5)}, ids=[f"cats/{n}.png" for n in range(20)]).notes
+    assert note.endswith("(first: cats/19.png in the unlabelled part equals labelled row 5).")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,13 +77,16 @@ def constant_features(rows: Tensor) -> list[int]:
     return constant.nonzero().flatten().tolist()
 
 
-def check_overlap(parts: Mapping[str, Tensor], pool: str, allow: bool) -> list[str]:
+def check_overlap(
+    parts: Mapping[str, Tensor], pool: str, allow: bool, ids: Sequence[object] | None = None
+) -> list[str]:
     """No row in two parts, except labelled rows in the pool; returns notes about what was let pass.
 
     Args:
         parts: all parts by name, the labelled one first.
         pool: the name of the pool among them.
         allow: report every overlap as a note.
+        ids: what the members of the pool are called, if not by their row.
 
     Returns:
         The notes.
@@ -94,17 +97,19 @@ def check_overlap(parts: Mapping[str, Tensor], pool: str, allow: bool) -> list[s
     for name in [*small, pool]:  # the pool last: it is walked over once and never hashed as a whole
         for other, overlap in find_overlaps(tables, parts[name]).items():
             harmless = name == pool and other == small[0]  # labelled rows in the pool: common practice
+            found = _sentence(other, name, overlap, ids if name == pool else None)
             if not (allow or harmless):
-                raise DataError(_sentence(other, name, overlap) + '; remove them, or pass overlap="allow".')
-            notes.append(_sentence(other, name, overlap) + ".")
+                raise DataError(found + '; remove them, or pass overlap="allow".')
+            notes.append(found + ".")
         if name != pool:
             tables[name] = RowTable(parts[name])
     return notes
 
 
-def _sentence(first: str, second: str, overlap: Overlap) -> str:
-    one = overlap.count == 1
+def _sentence(first: str, second: str, overlap: Overlap, ids: Sequence[object] | None) -> str:
+    one, there = overlap.count == 1, overlap.first[1]
+    called = f"{second} row {there}" if ids is None else f"{ids[there]} in the {second} part"
     return (
         f"{overlap.count} {'row' if one else 'rows'} of the {second} part {'is' if one else 'are'} also in the "
-        f"{first} part (first: {second} row {overlap.first[1]} equals {first} row {overlap.first[0]})"
+        f"{first} part (first: {called} equals {first} row {overlap.first[0]})"
     )

@@ -125,7 +125,7 @@ class Scenario:
         if len(self.ids) != len(pool):
             raise DataError(f"There are {len(self.ids)} ids for {len(pool)} pool rows; give one id per pool row.")
         self._is_ood: Tensor | None = None if is_ood is None else check_truth(is_ood, len(pool))
-        self.notes: list[str] = self._remarks() + check_overlap(parts, POOL, overlap == "allow")
+        self.notes: list[str] = self._remarks() + check_overlap(parts, POOL, overlap == "allow", ids)
 
     @classmethod
     def from_folders(

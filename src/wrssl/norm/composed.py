@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wrssl.norm.moments import moments, shares, unbiased
+from wrssl.norm.part import Part
 
 
 class Normalised(NamedTuple):
@@ -52,13 +53,17 @@ def composed(
     w: Tensor,
     running: tuple[Tensor, Tensor] | None,
     eps: float,
+    part: Part | None = None,
 ) -> Normalised:
-    """Normalise ``x`` (N, C, …) with weights ``w`` (N,), or without usable weights with the ``running`` statistics."""
+    """Normalise ``x`` (N, C, …) with weights ``w`` (N,), or without usable weights with the ``running`` statistics.
+
+    Where ``x`` is part of a batch, ``w`` has the weights of the whole.
+    """
     positions = math.prod(x.shape[2:])
     share, usable = shares(w, positions)
     if running is None:  # nothing to fall back on but the statistics without weights
         share = torch.where(usable, share, 1 / len(share))
-    mean, variance = moments(x, share)
+    mean, variance = moments(x, share) if part is None else moments(x, share[part.rows], part.add)
     if running is not None:
         # torch.where instead of a Python branch: no host synchronisation, and gradients of the unused side are zero.
         mean, variance = torch.where(usable, mean, running[0]), torch.where(usable, variance, running[1])

@@ -14,17 +14,25 @@ from wrssl.api import DataError, ModelError
 from wrssl.norm.convert import weighted_layers
 from wrssl.norm.counts import Counts, look
 from wrssl.norm.layers import Weighted
+from wrssl.norm.part import Part
 from wrssl.norm.policies import PassState, Source
 
 
 def statistics(
-    layers: Iterable[Weighted], source: Source, updates: bool, w: Tensor | None, counts: Counts | None = None
+    layers: Iterable[Weighted],
+    source: Source,
+    updates: bool,
+    w: Tensor | None,
+    counts: Counts | None = None,
+    part: Part | None = None,
 ) -> AbstractContextManager[None]:
     """Within the context these layers take their statistics from ``source``; ``w=None`` means every weight is 1.
 
-    ``counts`` is what ``look(w)`` gave, where somebody has looked already.
+    ``counts`` is what ``look(w)`` gave, where somebody has looked already. ``part`` says that the inputs are some rows
+    of a batch and ``w`` the weights of all of it.
     """
-    return _Listening(layers, _state(source, updates, w, counts))
+    state = _state(source, updates, w, counts)
+    return _Listening(layers, state if part is None else state._replace(part=part))
 
 
 def _state(source: Source, updates: bool, w: Tensor | None, counts: Counts | None = None) -> PassState:

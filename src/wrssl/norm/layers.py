@@ -24,6 +24,9 @@ class Weighted(_BatchNorm):
         if self._pass_state is None or not (self.training or self.running_mean is None):
             return self._plain(input)
         asked = self.asked()
+        if asked.part is not None and asked.source is not Source.RUNNING:
+            self._check_input_dim(input)
+            return self._weighted(input, asked)
         if asked.weights is not None:
             self._check_input_dim(input)
             return self._weighted(input, asked)
@@ -48,7 +51,7 @@ class Weighted(_BatchNorm):
             return PassState(Source.RUNNING, False)
         if state.source is Source.WEIGHTED and state.weights is not None:
             return state if self.training or not state.updates else state._replace(updates=False)
-        return PassState(Source.BATCH, state.updates)
+        return PassState(Source.BATCH, state.updates, part=state.part)
 
     def _plain(self, input: Tensor) -> Tensor:
         return super().forward(input)
@@ -65,9 +68,12 @@ class Weighted(_BatchNorm):
             )
 
     def _weighted(self, input: Tensor, state: PassState) -> Tensor:
-        w = state.weights
-        assert w is not None
-        self.check_weights(input, w)
+        w, part = state.weights, state.part
+        if part is None:
+            assert w is not None
+            self.check_weights(input, w)
+        elif w is None:  # all count alike
+            w = input.new_ones(part.size)
         if torch.is_autocast_enabled(input.device.type):
             # Statistics in reduced precision would be useless; torch's own batch norm keeps float32 too.
             with torch.autocast(input.device.type, enabled=False):
@@ -79,11 +85,11 @@ class Weighted(_BatchNorm):
         if x.dtype not in (torch.float32, torch.float64):  # too few digits for a statistic
             x = x.to(torch.promote_types(x.dtype, torch.float32))
         dtype = x.dtype
-        result = native(x, self.weight, self.bias, state.counts, self.eps)
+        result = native(x, self.weight, self.bias, state.counts, self.eps) if state.part is None else None
         if result is None:
             if self.running_mean is not None and self.running_var is not None:
                 running = self.running_mean.detach().to(dtype), self.running_var.detach().to(dtype)
-            result = composed(x, self.weight, self.bias, w.to(dtype), running, self.eps)
+            result = composed(x, self.weight, self.bias, w.to(dtype), running, self.eps, state.part)
         if state.updates and self.running_mean is not None:
             self.move_running(result.mean, result.variance * result.correction, result.counted)
         return result.y if x is input else result.y.to(input.dtype)
@@ -125,14 +131,15 @@ class WeightedSyncBatchNorm(Weighted, nn.SyncBatchNorm):
     """What ``convert_batchnorm`` makes of ``nn.SyncBatchNorm``, so that it can be turned back with its process group.
 
     In one process it is a batch norm for any number of dimensions, on any device. In several processes the unweighted
-    pass is torch's; a weighted one is refused, since local statistics would silently differ between the processes.
+    pass is torch's; a weighted one needs to know the weights of the others (``Part``) and is refused without, since
+    local statistics would silently differ between the processes.
     """
 
     def _plain(self, input: Tensor) -> Tensor:
         return super()._plain(input) if _in_several_processes() else _BatchNorm.forward(self, input)
 
     def _weighted(self, input: Tensor, state: PassState) -> Tensor:
-        if _in_several_processes():
+        if state.part is None and _in_several_processes():
             raise ModelError("Weighted statistics are not synchronised between processes; use plain BatchNorm layers.")
         return super()._weighted(input, state)
 

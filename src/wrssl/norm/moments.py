@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
+
+from wrssl.norm.part import alone
 
 MIN_TOTAL = 1e-3  # with 0/1 weights Σw is at least 1 as soon as anybody counts, so this never cuts into real batches
 MIN_VALUES = 2 - 1e-4  # two equal weights give n = 2 up to rounding
@@ -16,19 +19,21 @@ def weighted_moments(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
     return moments(x, w / w.sum().clamp_min(torch.finfo(w.dtype).tiny))
 
 
-def moments(x: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+def moments(x: Tensor, share: Tensor, add: Callable[[Tensor], Tensor] = alone) -> tuple[Tensor, Tensor]:
     """Mean and biased variance per channel, where example i counts with ``share[i]`` and the shares sum to one.
+
+    Where ``x`` is part of a batch, its shares sum to one with those of the other parts, and ``add`` sums over these.
 
     Two passes with a correction instead of E[x²] − μ²: at |mean|/std = 1000, which is what faraway examples cause, the
     difference of two large float32 numbers would have no correct digit left.
     """
     values = x.flatten(2) if x.dim() > 2 else x.unsqueeze(2)
     share = share.view(-1, 1, 1)
-    mean = (share * values).sum(0).mean(-1)
+    mean = add((share * values).sum(0).mean(-1))
     centred = values - mean.view(1, -1, 1)
-    shift = (share * centred).sum(0).mean(-1)
-    variance = (share * centred.square()).sum(0).mean(-1) - shift.square()
-    return mean + shift, variance.clamp_min(0)
+    sums = [(share * values).sum(0).mean(-1) for values in (centred, centred.square())]
+    shift, square = add(torch.stack(sums))  # one message for both
+    return mean + shift, (square - shift.square()).clamp_min(0)
 
 
 def shares(w: Tensor, positions: int) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wrssl.api import OptionError, Pass
 from wrssl.norm.counts import Counts
+from wrssl.norm.part import Part
 
 
 class Source(Enum):
@@ -26,6 +27,7 @@ class PassState(NamedTuple):
     updates: bool
     weights: Tensor | None = None
     counts: Counts | None = None  # the same weights, as far as the host knows them
+    part: Part | None = None  # of a batch that is spread over processes; then the weights are those of the whole
 
 
 # Labelled and unlabelled batches are separate passes; each cell is (statistics, are the buffers updated).

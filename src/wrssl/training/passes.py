@@ -13,6 +13,8 @@ from wrssl.fast import accelerate
 from wrssl.models.split import Split
 from wrssl.norm import Source, policy_table, statistics, weighted_layers
 from wrssl.norm.counts import look
+from wrssl.norm.part import Part
+from wrssl.parallel import Group, spread
 
 TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
 
@@ -24,10 +26,12 @@ class PolicyNet:
         parts: the model, split into backbone and head.
         policy: ``batch``, ``frozen``, ``eval`` or ``weighted``.
         fast: run the blocks that ``wrssl.fast`` recognises with its kernels; the numbers agree up to rounding.
+        group: the processes that share the passes; the fast blocks know nothing of others, so they stay at home.
     """
 
-    def __init__(self, parts: Split, policy: str, fast: bool = True) -> None:
-        self.parts, self.policy, self.table, self.fast = parts, policy, policy_table(policy), fast
+    def __init__(self, parts: Split, policy: str, fast: bool = True, group: Group | None = None) -> None:
+        self.parts, self.policy, self.table, self.group = parts, policy, policy_table(policy), group
+        self.fast = fast = fast and group is None
         self.backbone = (accelerate(parts.backbone, parts.head.weight.device) if fast else None) or parts.backbone
         self.layers = weighted_layers(parts.model)
         self.weights = None
@@ -60,9 +64,14 @@ class PolicyNet:
         self.images[kind] += len(x)
         source, updates = self.table[kind]
         counts = self._counts if mixed is None and source is Source.WEIGHTED else None
-        with statistics(self.layers, source, updates, self.weights_of(mixed), counts):
-            features: Tensor = self.backbone(x)
-        return features
+        weights = self.weights_of(mixed)
+
+        def run(rows: Tensor, part: Part | None) -> Tensor:
+            with statistics(self.layers, source, updates, weights, counts, part):
+                features: Tensor = self.backbone(rows)
+            return features
+
+        return run(x, None) if self.group is None else spread(self.group, x, run)
 
     def weights_of(self, mixed: Mixed | None) -> Tensor | None:
         """The weights of the rows of a pass over the pool; None where all count alike."""
@@ -97,7 +106,7 @@ class PolicyNet:
         """The same policy, weights and counters over another copy of the model."""
         twin = self._twins.get(id(module))
         if twin is None or twin.module is not module:
-            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.fast)
+            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.fast, self.group)
             twin.images = self.images
         twin.weights = self.weights
         return twin
