@@ -6,12 +6,14 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint audit campaign format clean
 
 help:
 	@echo "make demo     install into .venv (once), then run wrssl demo"
 	@echo "make test     install, lint, then the whole test suite (ARGS='-k vat' for a part)"
-	@echo "make lint     ruff and mypy"
+	@echo "make lint     ruff, mypy and bandit"
+	@echo "make audit    known vulnerabilities in what is installed; says how many packages it could look up"
+	@echo "make campaign bad input, changed files, kills and a long run, for hours; results in docs/results/campaign"
 	@echo "make format   let ruff rewrite the code"
 	@echo "make clean    remove caches and builds; rm -rf .venv removes the environment"
 
@@ -29,6 +31,19 @@ lint: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+
+audit: $(STAMP)
+	@$(BIN)/python tools/audit.py
+
+# Ten times as many cases per property as in the tests, new ones each time; not part of `make test`.
+CAMPAIGN := docs/results/campaign
+campaign: $(STAMP)
+	@mkdir -p $(CAMPAIGN)
+	@OMP_NUM_THREADS=1 WRSSL_PROFILE=campaign WRSSL_RECORD=$(CAMPAIGN)/properties.csv $(BIN)/python -m pytest \
+		tests/trust -m "campaign or not campaign" -p no:xdist --timeout 7200 $(ARGS)
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/campaign_kills.py --out $(CAMPAIGN)/kills.csv
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
 
 # One thread per worker: the workers share the cores, and small matrices gain nothing from more.
 test: lint

@@ -8,8 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, Phase, settings
 
 torch.set_num_threads(1)
+
+# Twenty cases per property, the same ones each time; `make campaign` tries ten times as many, new ones each time.
+# Some cases train a network: a deadline per case would be about the machine, and to simplify a case that fails takes
+# longer than to understand it.
+COMMON = {
+    "deadline": None,
+    "phases": (Phase.explicit, Phase.generate),
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("ci", max_examples=20, derandomize=True, database=None, **COMMON)
+settings.register_profile("campaign", max_examples=200, database=None, print_blob=True, **COMMON)
+settings.load_profile(os.environ.get("WRSSL_PROFILE", "ci"))
 
 
 @pytest.fixture

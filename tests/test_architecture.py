@@ -15,7 +15,7 @@ FLOORS = [  # from the ground up; a room may import from its own floor and below
     {"hypergrad", "norm", "data", "models", "fast", "parallel"},
     {"methods", "weighting", "priors"},
     {"training", "evaluate"},
-    {"auditing", "estimator"},
+    {"auditing", "estimator", "experiments"},
     {"cli", "demo", "bench", "__main__", "__init__"},
 ]
 FILES = sorted(SOURCE.rglob("*.py"))

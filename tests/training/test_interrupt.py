@@ -1,4 +1,4 @@
-"""Ctrl-C: the step is finished, the state stored, and the run goes on exactly where it stopped."""
+"""Ctrl-C and SIGTERM: the step is finished, the state stored, and the run goes on exactly where it stopped."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import torch
 
 import wrssl
 from wrssl.training.callbacks import Callback
-from wrssl.training.interrupt import Interrupted, patient_interrupt
+from wrssl.training.checkpointer import Checkpointer
+from wrssl.training.interrupt import Interrupted, patient_interrupt, termination
 from wrssl.training.resume import resume_run
 
 
 class PressCtrlC(Callback):
-    """After so many steps."""
+    """After so many steps; or another signal."""
 
-    def __init__(self, step):
-        self.step = step
+    def __init__(self, step, number=signal.SIGINT):
+        self.step, self.number = step, number
 
     def on_step(self, step, outcome):
         if step + 1 == self.step:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(self.number)
 
 
 def fit(out, **options):
@@ -44,6 +45,53 @@ def test_a_stopped_run_goes_on_exactly_where_it_stopped(step, tmp_path, capsys):
     np.testing.assert_array_equal(whole.weights, again.weights)
     numbers = whole.history.columns.drop("seconds")
     np.testing.assert_array_equal(whole.history[numbers].to_numpy(float), again.history[numbers].to_numpy(float))
+
+
+def test_sigterm_stops_alike(tmp_path, capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="Stopped after step 8 of 60; go on: wrssl fit --resume") as stop:
+        fit(tmp_path / "parts", callbacks=[PressCtrlC(8, signal.SIGTERM)])
+    assert stop.value.exit_code == 143
+    assert "a second signal stops at once" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert [path.name[:9] for path in (tmp_path / "parts" / "state").glob("0*")] == ["000000008"]
+
+
+def test_a_signal_while_the_last_state_is_written_is_not_forgotten(tmp_path, monkeypatch):
+    save = Checkpointer.save
+
+    def slowly(self):
+        if not self.asked():
+            signal.raise_signal(signal.SIGTERM)
+        save(self)
+
+    monkeypatch.setattr(Checkpointer, "save", slowly)
+    monkeypatch.setenv("WRSSL_SAVE_EVERY", "3600")
+    with pytest.raises(Interrupted, match="Stopped after step 60 of 60"):
+        fit(tmp_path / "run")
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_any_second_signal_stops_at_once(first, second):
+    with patient_interrupt() as asked:
+        signal.raise_signal(first)
+        assert asked() == first
+        with pytest.raises(KeyboardInterrupt) as stop:
+            signal.raise_signal(second)
+    assert isinstance(stop.value, Interrupted) == (second == signal.SIGTERM)
+
+
+def test_outside_of_training_sigterm_ends_the_program_with_a_sentence():
+    before = signal.getsignal(signal.SIGTERM)
+    with termination():
+        with pytest.raises(Interrupted, match="Stopped") as stop:
+            signal.raise_signal(signal.SIGTERM)
+        with patient_interrupt() as asked:  # and within training it waits for the step
+            signal.raise_signal(signal.SIGTERM)
+            assert asked() == signal.SIGTERM
+    assert stop.value.exit_code == 143
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_without_a_run_directory_nothing_is_promised():
@@ -68,7 +116,7 @@ def test_handlers_of_others_and_other_threads_are_left_alone():
     try:
         with patient_interrupt() as asked:
             signal.raise_signal(signal.SIGINT)
-            assert (mine, asked()) == ([1], False)
+            assert (mine, asked()) == ([1], 0)
     finally:
         signal.signal(signal.SIGINT, before)
     answers = []
@@ -80,4 +128,4 @@ def test_handlers_of_others_and_other_threads_are_left_alone():
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert answers == [False]
+    assert answers == [0]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+
+# Of several processes of one run, only the first talks.
+FOLLOWS = os.environ.get("LOCAL_RANK", "0") != "0"
 
 app = typer.Typer(
     name="wrssl",
@@ -21,6 +25,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command; an error that the user caused is one sentence and exit code 2."""
+    if FOLLOWS:
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     try:
         code = app(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -39,17 +45,34 @@ def main() -> None:
         from wrssl.api import WRSSLError
 
         if not isinstance(error, WRSSLError):
+            sys.stderr = sys.__stderr__
             raise
         _fail(str(error), 2)
 
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within this, Ctrl-C ends in its own words: the option parser would swallow them."""
+    """Within this, Ctrl-C and SIGTERM end in their own words, and a warning about the run directory is a note.
+
+    The option parser would swallow the words of a stop.
+    """
+    from wrssl.training.generations import StateWarning
+    from wrssl.training.interrupt import Interrupted, termination
+
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+        if issubclass(category, StateWarning):
+            typer.echo(f"note: {message}", err=True)
+        else:
+            usual(message, category, *where)
+
     try:
-        yield
+        with warnings.catch_warnings(), termination():
+            warnings.showwarning = show  # type: ignore[assignment]
+            yield
     except KeyboardInterrupt as stop:
-        _fail(str(stop) or "Stopped.", 130)
+        _fail(str(stop) or "Stopped.", stop.exit_code if isinstance(stop, Interrupted) else 130)
 
 
 def _usage(error: Any) -> str:
@@ -61,6 +84,9 @@ def _usage(error: Any) -> str:
 
 
 def _fail(message: str, code: int) -> None:
+    if FOLLOWS:  # what the others say too needs to be said once
+        message = f"process {os.environ['LOCAL_RANK']}: {message}"
+        sys.stderr = sys.stderr if "Another process" in message else sys.__stderr__
     typer.echo(f"wrssl: {message}", err=True)
     sys.exit(code)
 

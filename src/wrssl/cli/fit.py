@@ -44,6 +44,9 @@ def fit(
     threads: given.Threads = None,
     fast: Annotated[bool, typer.Option(help="Fused kernels; without them the same, layer by layer.")] = True,
     false_drop_rate: Annotated[float, typer.Option(help="Share of own members that may be dropped.")] = 0.05,
+    devices: Annotated[int | None, typer.Option(help="Processes that share the work, one per device.")] = None,
+    strategy: Annotated[str | None, typer.Option(help="ddp, or on GPUs fsdp")] = None,
+    precision: Annotated[str, typer.Option(help="32-true or bf16-mixed")] = "32-true",
     method_option: given.Pairs = None,
     weight_option: given.Pairs = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Write curves for TensorBoard into this folder.")] = None,
@@ -56,7 +59,7 @@ def fit(
         from wrssl.training.resume import resume_run
 
         with stoppable():
-            result = resume_run(resume, data_dir)
+            result = resume_run(resume, data_dir, devices, strategy)
         _say_result(result, resume, json_)
         return
     named = {
@@ -91,7 +94,9 @@ def fit(
 
         options["callbacks"] = [TensorBoard(tensorboard)]
     with stoppable():
-        result = wrssl.fit(data, out=out, **options)
+        result = wrssl.fit(
+            data, out=out, devices=devices or 1, strategy=strategy or "auto", precision=precision, **options
+        )
     _say_result(result, out, json_)
 
 

@@ -17,12 +17,15 @@ def report(
 ) -> None:
     """Write report.html again, from what the run directory holds."""
     from wrssl.api import OptionError
-    from wrssl.training.page import write_page
+    from wrssl.evaluate.report import render
+    from wrssl.training.page import write_html
     from wrssl.training.rundir import REPORT
-    from wrssl.training.stored import load_page
+    from wrssl.training.stored import damage_named, load_page
 
     if out is not None and out.exists():
         raise OptionError(f"{out} exists already; choose another name for the report.")
     target = run / REPORT if out is None else out
-    write_page(load_page(run), target)
+    with damage_named(run):
+        html = render(load_page(run))
+    write_html(html, target)
     typer.echo(f"report: {target}")

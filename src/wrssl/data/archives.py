@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-import zlib
 from pathlib import Path
 
 from wrssl.api import DataError
@@ -30,10 +29,17 @@ def take_from_zip(archive: Path, wanted: dict[str, Path]) -> None:
                 if info.file_size > _MAX_MEMBER:
                     raise DataError(f"{member} in {archive} is larger than expected; fetch the archive again.")
                 part = target.with_name(target.name + ".part")
-                with file.open(info) as source, part.open("wb") as sink:
-                    shutil.copyfileobj(source, sink)
-                os.replace(part, target)
+                try:
+                    with file.open(info) as source, part.open("wb") as sink:
+                        shutil.copyfileobj(source, sink)
+                    os.replace(part, target)
+                finally:
+                    part.unlink(missing_ok=True)
+    except DataError:
+        raise
     except KeyError as error:
         raise DataError(f"{archive} does not hold {error.args[0]}; fetch the archive again.") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except OSError as error:
+        raise DataError(f"{archive} cannot be unpacked ({error}); check the disk and its permissions.") from error
+    except Exception as error:  # a damaged one can fail in any way: an unknown compression, a password, a wrong sum
         raise DataError(f"{archive} is a damaged zip file ({error}); remove it and fetch it again.") from error

@@ -42,19 +42,28 @@ def _short(rows: Tensor) -> str:
     return str(rows.dtype).removeprefix("torch.")
 
 
+LARGEST = 1e15  # statistics square the values, and a network sums them up; float32 ends at 3e38
+
+
 def check_finite(name: str, rows: Tensor) -> None:
-    """No NaN and no infinite value; says where the first one is."""
+    """No NaN, no infinite value and none that is too large to compute with; says where the first one is."""
     if not rows.is_floating_point():
         return
     for start, chunk in chunks(rows):
-        # The sum is finite unless a value is not (or it overflows): one fast pass, then an exact look.
-        if not bool(torch.isfinite(chunk.sum())):
-            bad = torch.isfinite(chunk).reshape(len(chunk), -1).all(dim=1).logical_not()
-            if bool(bad.any()):
-                row = start + int(bad.nonzero()[0])
-                raise DataError(
-                    f"The {name} part holds NaN or an infinite value, first in row {row}; remove or replace it."
-                )
+        low, high = torch.aminmax(chunk)  # NaN if one of them is
+        if bool(low >= -LARGEST) and bool(high <= LARGEST):
+            continue
+        bad = (chunk.abs() <= LARGEST).reshape(len(chunk), -1).all(dim=1).logical_not()
+        first = int(bad.nonzero()[0])
+        if bool(torch.isfinite(chunk[first]).all()):
+            size = float(chunk[first].abs().max())
+            raise DataError(
+                f"Row {start + first} of the {name} part holds {size:.3g}, and values beyond {LARGEST:.0e} are too "
+                "large to compute with; scale the data, or remove that row."
+            )
+        raise DataError(
+            f"The {name} part holds NaN or an infinite value, first in row {start + first}; remove or replace it."
+        )
 
 
 def check_truth(is_ood: Any, size: int) -> Tensor:

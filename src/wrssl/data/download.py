@@ -105,7 +105,8 @@ def _transfer(url: str, part: Path, size: int | None, progress: bool | None) -> 
     if have:
         headers["Range"] = f"bytes={have}-"
     try:
-        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT)
+        request = urllib.request.Request(url, headers=headers)
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT)  # http or https, by ``fetch``  # nosec B310
     except urllib.error.HTTPError as error:
         if have and error.code == 416:  # nothing after ``have``: complete already, or a stale part
             error.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,14 @@ def _as_labels(y: Any, rows: int, part: str) -> Labels:
         raise DataError(f"The {part} labels have shape {labels.shape}; pass one label per row, for example {advice}.")
     if len(labels) != rows:
         raise DataError(f"The {part} part has {rows} rows and {len(labels)} labels; pass one label per row.")
+    if labels.dtype.kind not in "biufUO":
+        raise DataError(
+            f"The {part} labels have type {labels.dtype}; pass numbers or strings, for example y.astype(str)."
+        )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise DataError(f"Label {row} of the {part} part is {labels[row]}; remove that row or give it a class.")
-    return labels
+    return labels.astype(np.float64) if labels.dtype.kind == "f" else labels  # as files keep them
 
 
 def _unique(labels: Labels, part: str) -> tuple[Labels, npt.NDArray[np.int64]]:
@@ -34,7 +39,21 @@ def _unique(labels: Labels, part: str) -> tuple[Labels, npt.NDArray[np.int64]]:
         raise DataError(
             f"The {part} labels cannot be sorted (mixed types or None); pass only numbers or only strings."
         ) from error
+    for value in values.tolist():
+        if not _storable(value):
+            raise DataError(
+                f"The {part} part has the label {value!r}; pass only numbers or only strings of Unicode text."
+            )
     return values, inverse.reshape(-1)
+
+
+def _storable(value: Any) -> bool:
+    """Whether a label is the same after it was written to a file and read again."""
+    if isinstance(value, str):
+        return value.isprintable() or value.encode("utf-8", "replace").decode("utf-8") == value
+    return isinstance(value, (bool, int, np.integer, np.bool_)) or (
+        isinstance(value, (float, np.floating)) and math.isfinite(value)
+    )
 
 
 def fit_classes(y: Any, rows: int) -> tuple[Labels, Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,34 @@ def list_scenarios() -> dict[str, tuple[str, ...]]:
     return dict(_KINDS)
 
 
+def find_scenario(name: str, ood: str | None = None, data_dir: str | os.PathLike[str] | None = None) -> None:
+    """Look whether the files of a named scenario are there; a ``DataError`` says which one is not and where to get it.
+
+    Args:
+        name: one of ``list_scenarios()``.
+        ood: the kind of foreign rows; default the first.
+        data_dir: as in ``load_scenario``.
+    """
+    request = Request(_kind(name, ood), 0, data_folder(data_dir))
+    source = _source(name)
+    if hasattr(source, "find"):  # the others need no files
+        source.find(name, request)
+
+
+def _kind(name: str, ood: str | None) -> str:
+    if name not in _KINDS:
+        raise OptionError(f"There is no scenario {name!r}; choose one of {', '.join(_KINDS)}.")
+    kind = _KINDS[name][0] if ood is None else ood
+    if kind not in _KINDS[name]:
+        raise OptionError(f"{name} has no foreign rows {ood!r}; choose ood from {', '.join(_KINDS[name])}.")
+    return kind
+
+
+def _source(name: str) -> Any:
+    # Imported when asked for: `import wrssl` stays quick, and one source's needs are not everyone's.
+    return import_module(f"wrssl.data.sources.{_MODULES.get(name, name)}")
+
+
 def load_scenario(
     name: str,
     ood: str | None = None,
@@ -54,7 +83,8 @@ def load_scenario(
         ood: the kind of foreign rows; default the first of ``list_scenarios()[name]``.
         ratio: share of foreign rows in the pool, 0 to 1.
         mode: ``"replace"``: foreign rows take the place of ID rows, the pool keeps its size (the paper);
-            ``"add"``: they are added to a quarter of the ID rows.
+            ``"add"``: they are added to a quarter of the ID rows; ``"oliver"``: the ratio is the share of the pool's
+            classes that are foreign, as in Oliver et al. (``data/classwise.py`` has the rule; foreign classes only).
         seed: of every random choice.
         data_dir: folder of the files; default ``$WRSSL_DATA``, else ``wrssl`` in the user's cache folder.
         clean: the same ID rows with the foreign ones removed.
@@ -65,21 +95,15 @@ def load_scenario(
     Returns:
         The scenario; its truth is known.
     """
-    if name not in _KINDS:
-        raise OptionError(f"There is no scenario {name!r}; choose one of {', '.join(_KINDS)}.")
-    kind = _KINDS[name][0] if ood is None else ood
-    if kind not in _KINDS[name]:
-        raise OptionError(f"{name} has no foreign rows {ood!r}; choose ood from {', '.join(_KINDS[name])}.")
+    kind = _kind(name, ood)
     for option, value in (("labels_per_class", labels_per_class), ("validation_size", validation_size)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
             raise OptionError(f"{option} must be a whole number, not {value!r}.")
     check_options(ratio, mode)
     seed = check_seed(seed)
     request = Request(kind, seed, data_folder(data_dir), download, labels_per_class, validation_size)
-    # Imported when asked for: `import wrssl` stays quick, and one source's needs are not everyone's.
-    source = import_module(f"wrssl.data.sources.{_MODULES.get(name, name)}")
     try:
-        parts: Parts = source.load(name, request)
+        parts: Parts = _source(name).load(name, request)
         pool, is_ood = mix(parts, ratio, mode, seed, clean)
     except MemoryError as error:
         raise DataError(f"{name} does not fit into memory; free some, or use a smaller scenario.") from error

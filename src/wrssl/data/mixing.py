@@ -7,7 +7,7 @@ rows than that, so that in mode ``replace`` every ratio from 0 to 1 is possible.
     add:      n_id = M0 − round(0.75 · M0),  n_ood = round(n_id · ratio / (1 − ratio))
 
 so both modes hold the same ID rows at 75 %. The ID rows are the first n_id of a fixed random order: those of a
-higher ratio are a subset of those of a lower one.
+higher ratio are a subset of those of a lower one. A third mode, ``oliver``, exchanges whole classes: ``classwise.py``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from wrssl.api import DataError, OptionError
+from wrssl.data.classwise import mix_classes
 from wrssl.data.parts import Array, Foreign, Parts
 from wrssl.data.streams import stream
 
-MODES = ("replace", "add")
+MODES = ("replace", "add", "oliver")
 
 
 def shares(total: int, kinds: int) -> list[int]:
@@ -38,7 +39,7 @@ def capacity(foreign: Sequence[Foreign]) -> int | None:
 def check_options(ratio: float, mode: str) -> None:
     """Whether ratio and mode make sense, before any file is read."""
     if mode not in MODES:
-        raise OptionError(f'mode must be "replace" or "add", not {mode!r}.')
+        raise OptionError(f'mode must be "replace", "add" or "oliver", not {mode!r}.')
     if isinstance(ratio, bool) or not isinstance(ratio, (int, float, np.floating)) or not 0 <= ratio <= 1:
         raise OptionError(f"ratio is the share of foreign rows in the pool; give a number from 0 to 1, not {ratio!r}.")
     if mode == "add" and ratio == 1:
@@ -79,13 +80,16 @@ def mix(parts: Parts, ratio: float, mode: str, seed: int, clean: bool = False) -
     Args:
         parts: what the source handed over.
         ratio: share of foreign rows.
-        mode: ``"replace"`` or ``"add"``.
+        mode: ``"replace"``, ``"add"`` or ``"oliver"``.
         seed: of the order in which pool rows are stored; the position of a row says nothing about it.
         clean: leave the foreign rows out and keep exactly the ID rows, in the same order.
 
     Returns:
         The rows and ``is_ood``, one bool per row.
     """
+    if mode == "oliver":
+        check_options(ratio, mode)
+        return mix_classes(parts, ratio, seed, clean)
     n_id, n_ood = counts(len(parts.pool), capacity(parts.foreign), ratio, mode)
     if clean and n_id == 0:
         raise OptionError("A clean pool at ratio 1 would be empty; use a smaller ratio.")

@@ -56,6 +56,23 @@ def build_model(name: str, input_shape: Sequence[int], num_classes: int, generat
         OptionError: the name does not exist.
         ModelError: the network cannot take examples of this shape, or there are fewer than two classes.
     """
+    model = outline_model(name, input_shape, num_classes)
+    model.to_empty(device=generator.device)
+    _entry(name, input_shape).init(model, generator)
+    return model
+
+
+def outline_model(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Module:
+    """The same network on the meta device: all shapes and no memory, whatever size somebody claims."""
+    if num_classes < 2:
+        raise ModelError(f"A classifier needs at least two classes, but there is {num_classes}; add another.")
+    entry = _entry(name, input_shape)
+    # On the meta device the constructors' own initialisation costs nothing and draws no random number.
+    with torch.device("meta"):
+        return entry.make(tuple(int(n) for n in input_shape), num_classes, not name.endswith(_SUFFIX))
+
+
+def _entry(name: str, input_shape: Sequence[int]) -> _Entry:
     shape = tuple(int(n) for n in input_shape)
     if name not in list_models():
         raise OptionError(f"There is no model {name!r}; choose one of: {', '.join(list_models())}.")
@@ -63,8 +80,6 @@ def build_model(name: str, input_shape: Sequence[int], num_classes: int, generat
         raise ModelError(
             f"Examples of shape {shape} fit no built-in model; give tables as (N, F) and images as (N, C, H, W)."
         )
-    if num_classes < 2:
-        raise ModelError(f"A classifier needs at least two classes, but there is {num_classes}; add another.")
     base = name.removesuffix(_SUFFIX)
     if base == "auto":
         base = _choose(shape)
@@ -73,12 +88,7 @@ def build_model(name: str, input_shape: Sequence[int], num_classes: int, generat
         raise ModelError(
             f"Model {base!r} needs images (C, H, W), but one example has shape {shape}; use 'mlp' or 'auto'."
         )
-    # On the meta device the constructors' own initialisation costs nothing and draws no random number.
-    with torch.device("meta"):
-        model = entry.make(shape, num_classes, not name.endswith(_SUFFIX))
-    model.to_empty(device=generator.device)
-    entry.init(model, generator)
-    return model
+    return entry
 
 
 def _choose(shape: tuple[int, ...]) -> str:

@@ -55,9 +55,11 @@ class Group:
             ) from error
         return summed
 
-    def any(self, flag: bool) -> bool:
-        """Whether it is so in some process."""
-        return bool(self.total(torch.tensor(float(flag))) > 0)
+    def largest(self, number: int) -> int:
+        """The largest of the numbers, from 0 on, that the processes have."""
+        numbers = torch.zeros(self.size)
+        numbers[self.rank] = number
+        return int(self.total(numbers).max())
 
     def from_leader(self, value: Any) -> Any:
         """What the leading process has: for what depends on clocks or on files."""

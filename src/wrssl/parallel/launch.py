@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -10,25 +14,50 @@ from wrssl.api import OptionError
 from wrssl.parallel.group import Group
 
 STRATEGIES = ("auto", "ddp", "fsdp")
-PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+FULL, MIXED = "32-true", "bf16-mixed"
 
 
-def check_strategy(devices: int, strategy: str, precision: str, accelerator: str) -> None:
+@dataclass(frozen=True)
+class Devices:
+    """Where and how precisely the passes of a run are computed.
+
+    Attributes:
+        group: the processes that share them; None where there is one.
+        autocast: a context for the passes through the backbone.
+    """
+
+    group: Group | None = None
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    @property
+    def lead(self) -> bool:
+        """Whether this process writes files and talks to the user."""
+        return self.group is None or self.group.leads
+
+
+def check_devices(devices: int, strategy: str, precision: str, accelerator: str) -> None:
     """Refuse what cannot work, before anything is started."""
-    if devices < 1:
-        raise OptionError(f"devices counts processes and must be at least 1, not {devices}.")
+    if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
+        raise OptionError(f"devices counts processes and must be a whole number from 1 on, not {devices!r}.")
     if strategy not in STRATEGIES:
         raise OptionError(f"There is no strategy {strategy!r}; choose one of {', '.join(STRATEGIES)}.")
-    if precision not in PRECISIONS:
-        raise OptionError(f"There is no precision {precision!r}; choose one of {', '.join(PRECISIONS)}.")
+    if precision not in (FULL, MIXED):
+        raise OptionError(f"There is no precision {precision!r}; choose {FULL} or {MIXED}.")
     if strategy == "fsdp" and accelerator == "cpu":
-        raise OptionError("Parameters can be sharded (fsdp) on GPUs only; on a CPU take --strategy ddp.")
-    if precision == "16-mixed" and accelerator == "cpu":
-        raise OptionError("A CPU has no half precision worth using; take --precision bf16-mixed, or none.")
+        raise OptionError('Parameters can be sharded (fsdp) on GPUs only; on a CPU take strategy "ddp".')
+
+
+def launch(devices: int, strategy: str, precision: str, accelerator: str) -> Devices:
+    """Start what is asked for; where that is one process in full precision, nothing."""
+    check_devices(devices, strategy, precision, accelerator)
+    if devices == 1 and precision == FULL:
+        return Devices()
+    engine = _fabric(devices, strategy, precision, accelerator)
+    return Devices(Group(engine) if devices > 1 else None, engine.autocast if precision != FULL else nullcontext)
 
 
 @cache
-def fabric(devices: int, strategy: str, precision: str, accelerator: str) -> Any:
+def _fabric(devices: int, strategy: str, precision: str, accelerator: str) -> Any:
     """The engine, started: from here on this program runs in ``devices`` processes. One per program and setting.
 
     Fabric starts the others by running the same command again, so what comes before must not depend on being alone.
@@ -50,9 +79,11 @@ def fabric(devices: int, strategy: str, precision: str, accelerator: str) -> Any
     return engine
 
 
-def launch(
-    devices: int = 1, strategy: str = "auto", precision: str = "32-true", accelerator: str = "cpu"
-) -> Group | None:
-    """The processes of a run; None where there is one."""
-    check_strategy(devices, strategy, precision, accelerator)
-    return None if devices == 1 else Group(fabric(devices, strategy, precision, accelerator))
+def own_device(name: str, devices: int) -> str:
+    """Which of several GPUs this process has; a name with a number, or one process, stays as it is."""
+    return f"{name}:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" and devices > 1 else name
+
+
+def follows() -> bool:
+    """Whether this process was started by another one of its run."""
+    return os.environ.get("LOCAL_RANK", "0") != "0" or os.environ.get("NODE_RANK", "0") != "0"

@@ -15,6 +15,7 @@ from wrssl.data.streams import check_seed
 from wrssl.evaluate.verdicts import check_rate
 from wrssl.fast.loops import loops
 from wrssl.norm import policy_table
+from wrssl.parallel import Devices
 from wrssl.training.candidate import Candidate, Workshop
 from wrssl.training.data import TrainingData
 from wrssl.training.fallback import FEWEST, companions
@@ -42,6 +43,11 @@ class Assembly:
     others: dict[str, Candidate]
     config: dict[str, Any]
     threads: int
+
+    def use(self, devices: Devices) -> None:
+        """Compute the passes of all models there."""
+        for candidate in (self.main, *self.others.values()):
+            candidate.net.use(devices)
 
 
 def assemble(

@@ -1,22 +1,102 @@
-"""Writing files so that a reader sees the old one or the new one, never half of one."""
+"""Writing files so that a reader sees the old one or the new one, never half of one, whatever happens in between."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 
-def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
-    """``write(temporary)``, flush to disk, rename to ``path``."""
+from wrssl.api import WRSSLError
+
+
+class StorageError(WRSSLError):
+    """A file cannot be written, for example because the disk is full; what was stored before is intact."""
+
+
+@contextmanager
+def storing(what: str, advice: str) -> Iterator[None]:
+    """Turns trouble with the disk into one sentence: what cannot be stored, why, and how to go on."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", None))
+        first = "make room" if full else "see to the disk"
+        raise StorageError(f"{what} cannot be stored ({error.strerror or error}); {first}, then {advice}") from error
+
+
+def write_atomically(path: Path, write: Callable[[Path], Any], name_of: Callable[[Path], str] | None = None) -> Path:
+    """``write(temporary)``, flush it to the disk, rename it, flush the folder; returns where the file is.
+
+    After a power cut the old content is there or the new one. Where this fails, the temporary file is removed.
+
+    Args:
+        path: where to; its name is also that of the temporary file.
+        write: makes the content.
+        name_of: from the finished temporary file to its name, where that depends on the content.
+    """
     temporary = path.with_name(f".{path.name}.part")
-    write(temporary)
-    with open(temporary, "rb+") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        write(temporary)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        target = path if name_of is None else path.with_name(name_of(temporary))
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_folder(path.parent)
+    return target
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk; Windows has no such thing."""
+    if os.name == "nt":
+        return
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def make_folder(folder: Path) -> None:
+    """Create it, with its parents, so that it is still there after a power cut."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def write_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
+    """A safetensors file; trouble with the disk is an ``OSError`` here as everywhere else."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file(tensors, path, metadata=metadata)
+    except SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        number = int(found[1]) if found else errno.EIO
+        raise OSError(number, os.strerror(number) if found else str(error), str(path)) from error
+
+
+def sha256_of(path: Path) -> str:
+    """The checksum of a file's content, 64 digits; the file is read in parts."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Ctrl-C during training: the step that is under way is finished and stored first."""
+"""Ctrl-C or SIGTERM during training: the step that is under way is finished and stored first."""
 
 from __future__ import annotations
 
@@ -6,34 +6,74 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import Any
 
 
 class Interrupted(KeyboardInterrupt):
-    """The run was stopped by its user; the message says how to go on."""
+    """The run was stopped by its user; the message says how to go on.
+
+    Args:
+        message: one sentence.
+        number: of the signal.
+    """
+
+    def __init__(self, message: str = "Stopped.", number: int = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.number = int(number)
+
+    @property
+    def exit_code(self) -> int:
+        """What a program ends with by convention: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + self.number
+
+
+def stop_now(number: int, frame: FrameType | None) -> None:
+    """A handler: end by an exception, as Ctrl-C does."""
+    raise Interrupted(number=number)
 
 
 @contextmanager
-def patient_interrupt() -> Iterator[Callable[[], bool]]:
-    """Yields ``asked()``: whether somebody wants the run to stop. A second Ctrl-C does not wait any more.
+def termination() -> Iterator[None]:
+    """Within this SIGTERM is an ``Interrupted``, so that files are closed and a sentence is said."""
+    with ExitStack() as undo:
+        if _mine() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            _handle(undo, signal.SIGTERM, stop_now)
+        yield
 
-    Only where Ctrl-C would raise KeyboardInterrupt anyway: other handlers, and other threads, are left alone.
+
+@contextmanager
+def patient_interrupt() -> Iterator[Callable[[], int]]:
+    """Yields ``asked()``: the signal by which somebody wants the run to stop, 0 for none. A second one does not wait.
+
+    Only where the signal would end the program anyway: other handlers, and other threads, are left alone.
     """
-    ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield lambda: False
-        return
-    asked = threading.Event()
+    asked: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            signal.default_int_handler(number, frame)
-        asked.set()
-        print("\nStopping after this step; Ctrl-C once more stops at once.", file=sys.stderr, flush=True)
+        asked.append(number)
+        if len(asked) > 1:
+            at_once[number](number, frame)
+        again = "Ctrl-C once more" if number == signal.SIGINT else "a second signal"
+        print(f"\nStopping after this step; {again} stops at once.", file=sys.stderr, flush=True)
 
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    at_once: dict[int, Any] = {}
+    with ExitStack() as undo:
+        if _mine():
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                at_once[signal.SIGINT] = signal.default_int_handler
+            if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, stop_now):
+                at_once[signal.SIGTERM] = stop_now
+            for number in at_once:
+                _handle(undo, number, note)
+        yield lambda: asked[0] if asked else 0
+
+
+def _mine() -> bool:
+    """Python lets only the main thread have handlers."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def _handle(undo: ExitStack, number: int, handler: Callable[[int, FrameType | None], Any]) -> None:
+    undo.callback(signal.signal, number, signal.signal(number, handler))

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wrssl.api import Weighting
+from wrssl.api import DivergenceError, Weighting
 from wrssl.data import Scenario
 from wrssl.data.patience import walk
 from wrssl.evaluate.foreign import foreign_share
@@ -52,6 +52,8 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
     size = len(scenario.unlabeled)
     weights = _weights(trainer, size) if used else np.zeros(size)
     reference = logits_of(model, scenario.labeled[0] if scenario.validation is None else scenario.validation[0])
+    if not bool(reference.isfinite().all()):
+        raise DivergenceError("The predictions of the trained network are not finite; lower lr, or scale the data.")
     rate = config["false_drop_rate"]
     truth = is_ood(scenario)
     verdicts = verdict_table(
@@ -111,12 +113,13 @@ def _run_metrics(trainer: Trainer) -> dict[str, Any]:
         "last_val_accuracy": trainer.history[-1]["val_accuracy"] if trainer.history else None,
         "best_step": best.step,
         "optimizer_steps": trainer.done,
+        "skipped_steps": trainer.skipped_steps(),
         "chosen": None,
         "fallback_steps": 0,
         "images_forwarded": net.images_forwarded(),
         "images": {kind.value: count for kind, count in sorted(net.images.items())},
         "seconds_per_step": trainer.seconds_per_step(),
-        "world_size": 1,
+        "world_size": 1 if net.devices.group is None else net.devices.group.size,
     }
 
 

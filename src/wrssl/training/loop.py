@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics as stats
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,9 +19,11 @@ from wrssl.training.gate import Gate
 from wrssl.training.passes import PolicyNet
 from wrssl.training.randomness import is_stochastic, private_global, stream, stream_seed
 from wrssl.training.step import Outcome, TrainingStep
+from wrssl.training.stopwatch import Stopwatch
 from wrssl.training.tally import ALWAYS, Tally
 
 LR_DROP = 0.2  # the learning rate is multiplied by this at half time
+SKIPPED = 20  # steps in a row that cannot be taken end a run; in a short one a quarter of its steps
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Best:
     state: dict[str, Tensor] = field(default_factory=dict)
 
     def offer(self, step: int, accuracy: float, loss: float, model: torch.nn.Module) -> None:
-        """Keep a copy of the model if it is better."""
-        if (accuracy, -loss) > (self.accuracy, -self.loss):
+        """Keep a copy of the model if it is better; one whose predictions are not finite never is."""
+        if math.isfinite(loss) and (accuracy, -loss) > (self.accuracy, -self.loss):
             self.step, self.accuracy, self.loss = step, accuracy, loss
             self.state = {k: v.detach().clone() for k, v in model.state_dict().items()}
 
@@ -94,8 +95,7 @@ class Trainer:
         self.best, self.history, self.tally = Best(), list[dict[str, Any]](), Tally()
         self.weight_rows = list[dict[str, Any]]()  # how the weights were spread at each evaluation
         self.done = 0  # steps performed; above 0 in a resumed run
-        self.durations: list[float] = []
-        self.seconds_before = 0.0  # of the part of a resumed run that is over
+        self.stopwatch = Stopwatch()  # the part of a resumed run that is over counts too
         self._stochastic = is_stochastic(net.module)
 
     def run(self) -> None:
@@ -112,7 +112,7 @@ class Trainer:
         for step in range(self.done, self.plan.steps):
             start = time.perf_counter()
             outcome = self.step(step)
-            self.durations.append(time.perf_counter() - start)
+            self.stopwatch.add(time.perf_counter() - start)
             self.done = step + 1
             self.tally.add(outcome)
             if self.done % self.plan.eval_every == 0 or self.done == self.plan.steps:
@@ -146,12 +146,9 @@ class Trainer:
     def _evaluate(self) -> None:
         """Look at the select set, keep the best checkpoint, write a row of history."""
         row: dict[str, Any] = {"step": self.done, "lr": self.optimizer.param_groups[0]["lr"]}
-        tally, self.tally = self.tally, Tally()
+        tally, self.tally = self.tally, self.tally.following()
         row |= {name: tally.mean(name) for name in ALWAYS}
-        if not math.isfinite(row["loss"]):
-            raise DivergenceError(
-                f"The loss is not finite any more after step {self.done}; lower lr, or check the scale of the data."
-            )
+        row["skipped"] = self._skipped(tally)
         row["gate_open"] = tally.mean("gate_open")
         row["val_accuracy"] = row["val_loss"] = None
         if self.data.roles.select is not None:
@@ -161,10 +158,27 @@ class Trainer:
             row["val_accuracy"], row["val_loss"] = accuracy_and_loss(logits, y)
             self.best.offer(self.done, row["val_accuracy"], row["val_loss"], self.net.module)
         row |= {name: tally.mean(name) for name in ("largest_eigenvalue", "stationarity")}
-        row["seconds"] = self.seconds_before + sum(self.durations)
+        row["seconds"] = self.stopwatch.total
         self.history.append(row)
         for callback in self.callbacks:
             callback.on_evaluate(row)
+
+    def _skipped(self, tally: Tally) -> int:
+        """How many steps since the last row could not be taken; too many in a row are an error."""
+        number, in_a_row = tally.skipped()
+        if in_a_row >= min(SKIPPED, max(1, self.plan.steps // 4)):
+            often = f"{in_a_row} steps in a row" if in_a_row > 1 else "a step"
+            raise DivergenceError(
+                f"Up to step {self.done} the loss or its gradient was not finite in {often}; lower lr (it is "
+                f"{self.plan.lr:g}), or check the scale of the data."
+            )
+        if number:  # an eigenvector that was found in such a step is none
+            self.perform.hypergradient.load_state_dict({})
+        return number
+
+    def skipped_steps(self) -> int:
+        """How many steps were not taken, because loss or gradient were not finite."""
+        return sum(row.get("skipped", 0) for row in self.history)
 
     def take_best(self) -> None:
         """Put the best checkpoint into the model; without a select set the last one stays."""
@@ -174,5 +188,5 @@ class Trainer:
             self.best.step = self.done
 
     def seconds_per_step(self) -> float:
-        """The median, so that one slow step does not count."""
-        return stats.median(self.durations) if self.durations else math.nan
+        """The median of the last steps."""
+        return self.stopwatch.median()

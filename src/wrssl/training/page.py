@@ -20,7 +20,11 @@ def write_page(page: dict[str, Any], path: Path) -> None:
     """``report.html`` of what was collected: all of it or, where that fails, none of it."""
     from wrssl.evaluate.report import render
 
-    html = render(page)
+    write_html(render(page), path)
+
+
+def write_html(html: str, path: Path) -> None:
+    """The page as it is."""
     write_atomically(path, lambda p: p.write_text(html, encoding="utf-8"))
 
 

@@ -14,7 +14,7 @@ from wrssl.models.split import Split
 from wrssl.norm import Source, policy_table, statistics, weighted_layers
 from wrssl.norm.counts import look
 from wrssl.norm.part import Part
-from wrssl.parallel import Group, spread
+from wrssl.parallel import Devices, spread
 
 TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
 
@@ -26,17 +26,24 @@ class PolicyNet:
         parts: the model, split into backbone and head.
         policy: ``batch``, ``frozen``, ``eval`` or ``weighted``.
         fast: run the blocks that ``wrssl.fast`` recognises with its kernels; the numbers agree up to rounding.
-        group: the processes that share the passes; the fast blocks know nothing of others, so they stay at home.
     """
 
-    def __init__(self, parts: Split, policy: str, fast: bool = True, group: Group | None = None) -> None:
-        self.parts, self.policy, self.table, self.group = parts, policy, policy_table(policy), group
-        self.fast = fast = fast and group is None
+    def __init__(self, parts: Split, policy: str, fast: bool = True) -> None:
+        self.parts, self.policy, self.table, self.fast = parts, policy, policy_table(policy), fast
         self.backbone = (accelerate(parts.backbone, parts.head.weight.device) if fast else None) or parts.backbone
         self.layers = weighted_layers(parts.model)
         self.weights = None
         self.images: Counter[Pass] = Counter()
+        self.devices = Devices()
         self._twins: dict[int, PolicyNet] = {}
+
+    def use(self, devices: Devices) -> None:
+        """Compute the passes there. The fast blocks know nothing of other processes, so they stay at home then."""
+        self.devices = devices
+        if devices.group is not None:
+            self.fast, self.backbone = False, self.parts.backbone
+        for twin in self._twins.values():
+            twin.use(devices)
 
     @property
     def weights(self) -> Tensor | None:
@@ -67,11 +74,12 @@ class PolicyNet:
         weights = self.weights_of(mixed)
 
         def run(rows: Tensor, part: Part | None) -> Tensor:
-            with statistics(self.layers, source, updates, weights, counts, part):
+            with statistics(self.layers, source, updates, weights, counts, part), self.devices.autocast():
                 features: Tensor = self.backbone(rows)
-            return features
+            return features.to(self.head.weight.dtype)  # whatever the backbone computes in, the rest does not
 
-        return run(x, None) if self.group is None else spread(self.group, x, run)
+        group = self.devices.group
+        return run(x, None) if group is None else spread(group, x, run)
 
     def weights_of(self, mixed: Mixed | None) -> Tensor | None:
         """The weights of the rows of a pass over the pool; None where all count alike."""
@@ -106,8 +114,9 @@ class PolicyNet:
         """The same policy, weights and counters over another copy of the model."""
         twin = self._twins.get(id(module))
         if twin is None or twin.module is not module:
-            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.fast, self.group)
+            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.fast)
             twin.images = self.images
+            twin.use(self.devices)
         twin.weights = self.weights
         return twin
 

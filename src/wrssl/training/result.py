@@ -17,10 +17,10 @@ from wrssl.data.convert import to_rows
 from wrssl.data.frames import FrameEncoder
 from wrssl.data.frames.parts import is_frame
 from wrssl.evaluate.infer import logits_of
-from wrssl.training.files import write_atomically, write_json
+from wrssl.training.files import make_folder, storing, write_atomically, write_json, write_tensors
+from wrssl.training.lock import new_run
 from wrssl.training.page import PageSource, write_page
 from wrssl.training.rundir import (
-    CONFIG,
     HISTORY,
     JUDGE,
     METRICS,
@@ -30,7 +30,6 @@ from wrssl.training.rundir import (
     SKIPPED,
     STATE,
     VERDICTS,
-    claim,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -130,20 +129,18 @@ class Result:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the run directory; a directory that holds a run already is refused."""
-        folder = claim(directory)
-        write_json(folder / CONFIG, self.config)
-        self.write_outputs(folder)
+        folder = Path(directory)
+        with new_run(folder, self.config), storing(f"The result in {folder}", "save it again elsewhere."):
+            self.write_outputs(folder)
 
     def write_outputs(self, folder: Path) -> None:
         """Everything but ``config.json``, which is written before the training starts."""
-        from safetensors.torch import save_file
-
         tensors = {k: v.detach().cpu().contiguous().clone() for k, v in self.model.state_dict().items()}
-        write_atomically(folder / MODEL, lambda p: save_file(tensors, p))
+        write_atomically(folder / MODEL, lambda p: write_tensors(tensors, p))
         write_atomically(folder / HISTORY, lambda p: self.history.to_csv(p, index=False))
         write_atomically(folder / VERDICTS, lambda p: self.verdicts.to_csv(p, index=False))
         write_atomically(folder / SKIPPED, self._write_skipped)
-        (folder / STATE).mkdir(exist_ok=True)
+        make_folder(folder / STATE)
         if self.newcomers is not None:
             write_atomically(folder / STATE / JUDGE, self.newcomers.save)
         if self._page is not None:

@@ -6,51 +6,77 @@ import os
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor, nn
+
 from wrssl.api import DataError, OptionError
 from wrssl.data import Scenario, load_scenario
 from wrssl.training.assembly import describe
-from wrssl.training.files import read_json
 from wrssl.training.fitting import fit
+from wrssl.training.lock import lock_run
 from wrssl.training.result import Result
-from wrssl.training.rundir import ARRAY, CONFIG, METRICS, OWN_MODULE
+from wrssl.training.rundir import ARRAY, OWN_MODULE, is_finished, read_config
 from wrssl.training.stored import load
 
 # The arguments of fit that config.json stores under their own names.
 STORED = (
     "model", "method", "weights", "bn", "steps", "seed", "device", "method_options", "weight_options", "batch_size",
-    "lr", "budget", "head", "threads", "fast", "gate", "fallback", "false_drop_rate",
+    "lr", "budget", "head", "threads", "fast", "gate", "fallback", "false_drop_rate", "devices",
+    "strategy", "precision",
 )  # fmt: skip
 
 
-def resume_run(directory: str | os.PathLike[str], data_dir: str | os.PathLike[str] | None = None) -> Result:
+def resume_run(
+    directory: str | os.PathLike[str],
+    data_dir: str | os.PathLike[str] | None = None,
+    devices: int | None = None,
+    strategy: str | None = None,
+) -> Result:
     """Continue the run in ``directory`` where it stopped; a finished one is read and left as it is.
 
     Args:
         directory: a run directory.
         data_dir: where the data files are, if not in the usual place.
+        devices: processes that share the passes; None takes as many as the run had.
+        strategy: how they do it; None takes what the run had.
     """
     folder = Path(directory)
-    if not (folder / CONFIG).is_file():
-        raise DataError(f"{folder} holds no run (there is no {CONFIG}); give the folder of a run.")
-    config = read_json(folder / CONFIG)
-    if (folder / METRICS).is_file():
-        return load(folder) if config["model"] != OWN_MODULE else _own(folder)
+    config = read_config(folder)
+    if is_finished(folder):
+        return load(folder, AbsentModule() if config["model"] == OWN_MODULE else None)
     recipe = dict(config["scenario"])
     if "ratio" not in recipe and "folders" not in recipe:
         raise OptionError(
             "A run on your own data is resumed from Python: wrssl.fit(scenario, ..., out=RUN, resume=True)."
         )
     if config["model"] == OWN_MODULE or ARRAY in config["weight_options"].values():
-        return _own(folder)
-    if "folders" in recipe:
-        scenario = Scenario.from_folders(**recipe["folders"])
-        _check_unchanged(scenario, config, folder)
-    else:
-        scenario = load_scenario(**recipe, data_dir=data_dir)
-    stored = {name: config[name] for name in STORED if name in config}
-    if not config.get("lr_given", True):
-        stored["lr"] = None
-    return fit(scenario, out=folder, resume=True, **stored)
+        raise OptionError(
+            f"The run in {folder} used a module or an array of yours; go on from Python: "
+            "wrssl.fit(scenario, model=..., out=RUN, resume=True)."
+        )
+    with lock_run(folder):  # before the data is read, which can take long
+        if "folders" in recipe:
+            scenario = Scenario.from_folders(**recipe["folders"])
+            _check_unchanged(scenario, config, folder)
+        else:
+            scenario = load_scenario(**recipe, data_dir=data_dir)
+        stored = {name: config[name] for name in STORED if name in config}
+        for name, value in (("devices", devices), ("strategy", strategy)):
+            if value is not None:
+                stored[name] = value
+        if not config.get("lr_given", True):
+            stored["lr"] = None
+        return fit(scenario, out=folder, resume=True, **stored)
+
+
+class AbsentModule(nn.Module):
+    """Stands for the user's own module in a finished run that is only looked at."""
+
+    def load_state_dict(self, *_: Any, **__: Any) -> Any:
+        """Nothing to load into."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Nothing to compute with."""
+        raise OptionError("This run was made with your own module; use wrssl.load(RUN, model=...).")
 
 
 def _check_unchanged(scenario: Scenario, config: dict[str, Any], folder: Path) -> None:
@@ -62,10 +88,3 @@ def _check_unchanged(scenario: Scenario, config: dict[str, Any], folder: Path) -
                 f"The images have changed since the run in {folder} began ({name} was {config[name]}, is {value}); "
                 "start a new run."
             )
-
-
-def _own(folder: Path) -> Result:
-    raise OptionError(
-        f"The run in {folder} used a module or an array of yours; go on from Python: "
-        "wrssl.fit(scenario, model=..., out=RUN, resume=True)."
-    )

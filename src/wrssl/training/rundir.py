@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from wrssl.api import OptionError
+from wrssl.api import DataError, OptionError
+from wrssl.training.files import make_folder, read_json
 
 CONFIG, METRICS, HISTORY, VERDICTS, SKIPPED, MODEL, REPORT, STATE = (
     "config.json",
@@ -18,6 +20,7 @@ CONFIG, METRICS, HISTORY, VERDICTS, SKIPPED, MODEL, REPORT, STATE = (
     "state",
 )
 JUDGE, PAGE = "judge.safetensors", "report.json"  # in STATE: for newcomers, and for the report
+LOCK = "lock"  # in STATE: see lock.py
 OWN_MODULE, ARRAY = "own module", "array"  # what config.json says of things that only the caller has
 
 
@@ -25,7 +28,7 @@ def claim(directory: str | os.PathLike[str]) -> Path:
     """Create a run directory; one that is not empty is never touched."""
     folder = check_free(directory)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise OptionError(
             f"The run directory {folder} cannot be created ({error.strerror}); choose another."
@@ -34,13 +37,38 @@ def claim(directory: str | os.PathLike[str]) -> Path:
 
 
 def check_free(directory: str | os.PathLike[str]) -> Path:
-    """A path that nothing is at, or an empty folder."""
+    """A path that nothing is at, or a folder with nothing in it but what a start that was killed leaves behind."""
     folder = Path(directory)
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{folder} is a file; choose another name for the run directory.")
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and not all(_is_leftover(path) for path in folder.iterdir()):
         raise OptionError(f"{folder} is not empty; choose another run directory, or resume the run that it holds.")
     return folder
+
+
+def _is_leftover(path: Path) -> bool:
+    """What can be there before config.json is, which is the first file with a content."""
+    if path.name == STATE and path.is_dir():
+        return all(inner.name == LOCK for inner in path.iterdir())
+    return path.name == f".{CONFIG}.part"
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the run in this folder is complete; this file is written last."""
+    return (folder / METRICS).is_file()
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The settings of the run in this folder."""
+    try:
+        config = read_json(folder / CONFIG)
+    except FileNotFoundError as error:
+        raise DataError(f"{folder} holds no run (there is no {CONFIG}); give the folder of a run.") from error
+    except ValueError as error:
+        raise DataError(f"{folder / CONFIG} is damaged ({error}); put back a copy, or start a new run.") from error
+    if not isinstance(config, dict):
+        raise DataError(f"{folder / CONFIG} does not hold the settings of a run; put back a copy, or start a new run.")
+    return config
 
 
 def free_name(stem: str) -> Path:

@@ -23,6 +23,7 @@ from wrssl.hypergrad import Estimate
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.training.batch import Batch, LabeledBatch
 from wrssl.training.gate import Gate
+from wrssl.training.guard import Guard
 from wrssl.training.hypergradient import HypergradientEstimator
 from wrssl.training.passes import PolicyNet
 from wrssl.weighting.weighted_mean import weighted_mean
@@ -38,6 +39,7 @@ class Outcome:
     mean_weight: Tensor
     estimate: Estimate | None = None
     open: Tensor | None = None  # 1 where the gate let the unlabelled term pass, 0 where not; None without a gate
+    skipped: Tensor | None = None  # 1 where loss or gradient were not finite, and the step was not taken
 
 
 class TrainingStep:
@@ -53,7 +55,10 @@ class TrainingStep:
     ) -> None:
         self.net, self.method, self.weighting, self.optimizer, self.gate = net, method, weighting, optimizer, gate
         self.hypergradient = HypergradientEstimator(net, method)
+        self.guard = Guard(optimizer, [net.module, *method.companions()])
         self._trained = [p for group in optimizer.param_groups for p in group["params"]]
+        head = {id(p) for p in net.head.parameters()}
+        self._shared = [p for p in self._trained if id(p) not in head]
 
     def __call__(self, batch: Batch, context: Context) -> Outcome:
         """Forward, weight update where it is due, backward, optimiser step.
@@ -63,11 +68,12 @@ class TrainingStep:
         """
         net, method, index = self.net, self.method, batch.index
         self.optimizer.zero_grad(set_to_none=True)
+        self.guard.begin()
         labeled, learned, held_out = self._labeled(batch)
         if not method.uses_unlabeled:
-            self._descend(context.step)
+            skipped = self._descend(labeled, context.step)
             zero = labeled.new_zeros(())
-            return Outcome(labeled, labeled, zero, zero)
+            return Outcome(labeled, labeled, zero, zero, skipped=skipped)
 
         net.weights = None if self.weighting.uniform else self.weighting.presence(index).to(learned.features)
         views = method.views(net, batch.x_u, replace(context, labeled=(learned.x, learned.y)))
@@ -81,9 +87,10 @@ class TrainingStep:
         if passing is not None:
             term = passing * term
         term.backward()
-        self._descend(context.step)
         whole = labeled + term.detach()
-        return Outcome(whole, labeled, unlabeled.detach(), self.weighting.weights(index).mean(), estimate, passing)
+        skipped = self._descend(whole, context.step)
+        mean_weight = self.weighting.weights(index).mean()
+        return Outcome(whole, labeled, unlabeled.detach(), mean_weight, estimate, passing, skipped)
 
     def _labeled(self, batch: Batch) -> tuple[Tensor, LabeledBatch, LabeledBatch | None]:
         """The labelled loss, gone back through its graph; the rows that train; those that cross-fitting holds out.
@@ -117,13 +124,15 @@ class TrainingStep:
         """Tell the weighting what the batch looks like and, where it asks, how the validation loss depends on it."""
         index, mixed = batch.index, views.mixed
         losses, p = (views.of_members(rows, len(index)) for rows in (r.detach(), logits.detach().softmax(1)))
+        losses, p = torch.nan_to_num(losses, 0.0, 0.0, 0.0), _known(p)  # a step that explodes tells nothing
         self.weighting.observe(index, losses, p)
         options: HypergradientOptions | None = self.weighting.estimator(step)
         estimate = gradient = reference = None
         if options is not None:
             outer = held_out if held_out is not None else self._outer(batch, learned, options)
             factors = self._factors(index, views, r)
-            known = partial(self._gradient, r, factors) if held_out is None else None
+            alone = held_out is None and self.net.devices.group is None
+            known = partial(self._gradient, r, factors) if alone else None
             trained = learned.rows(slice(0)) if self.method.mixes_labeled else learned
             options = options.with_rate(self.optimizer.param_groups[0]["lr"])
             estimate = self.hypergradient(trained, views, factors, outer, options, known)
@@ -134,7 +143,7 @@ class TrainingStep:
             assert batch.reference is not None
             known_rows = learned if batch.validation is None else self._validation(batch)
             with torch.no_grad():
-                reference = batch.reference, self.net.head(known_rows.features).softmax(1)
+                reference = batch.reference, _known(self.net.head(known_rows.features).softmax(1))
         self.weighting.update(index, Signal(step, losses, p, gradient, reference))
         return estimate
 
@@ -159,8 +168,17 @@ class TrainingStep:
         parts = [g if p.grad is None else g + p.grad for p, g in zip(self._trained, gradients, strict=True)]
         return torch.cat([part.reshape(-1) for part in parts])
 
-    def _descend(self, step: int) -> None:
-        self.optimizer.step()
+    def _descend(self, loss: Tensor, step: int) -> Tensor:
+        group = self.net.devices.group
+        if group is not None:  # each process has gone back through its own rows; the head has seen all of them
+            group.add_gradients(self._shared)
+        skipped = self.guard.step(loss)
         # Torch's fused optimisers change parameters without telling autograd; what is kept per version must know.
         torch.autograd.graph.increment_version(self._trained)
         self.method.after_step(self.net, step)
+        return skipped
+
+
+def _known(p: Tensor) -> Tensor:
+    """Probabilities, equal ones where the network says none."""
+    return torch.nan_to_num(p, 1 / p.shape[1])

@@ -7,7 +7,6 @@ Binary: records of 1 label byte (CIFAR-100: 2, coarse and fine) and 3,072 image 
 from __future__ import annotations
 
 import tarfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from wrssl.data.parts import LabeledArrays
 from wrssl.data.readers.restricted_pickle import read_pickle
 
 _PIXELS = 3 * 32 * 32
-_MAX_MEMBER = 1 << 29
+_MAX_MEMBER = 1 << 28
 
 # (data set, part) → the files of the pickled form; the binary ones have ".bin" added.
 FILES = {
@@ -58,11 +57,15 @@ def read_cifar(place: Path, name: str) -> tuple[LabeledArrays, LabeledArrays]:
 
 
 def _folder(place: Path, wanted: list[str]) -> dict[str, bytes]:
-    names = [*wanted, *(f"{name}.bin" for name in wanted)]
-    try:
-        return {name: (place / name).read_bytes() for name in names if (place / name).is_file()}
-    except OSError as error:
-        raise DataError(f"{place} cannot be read ({error.strerror}); check its permissions.") from error
+    found = {}
+    for path in (place / name for file in wanted for name in (file, f"{file}.bin")):
+        try:
+            if path.is_file():
+                _check_size(path.name, path.stat().st_size, place)
+                found[path.name] = path.read_bytes()
+        except OSError as error:
+            raise DataError(f"{path} cannot be read ({error.strerror}); check its permissions.") from error
+    return found
 
 
 def _archive(place: Path, wanted: list[str]) -> dict[str, bytes]:
@@ -73,13 +76,19 @@ def _archive(place: Path, wanted: list[str]) -> dict[str, bytes]:
                 name = member.name.rsplit("/", 1)[-1]
                 if not member.isfile() or name.removesuffix(".bin") not in wanted:
                     continue
-                if member.size > _MAX_MEMBER:
-                    raise DataError(f"{name} in {place} is larger than expected; fetch the archive again.")
+                _check_size(name, member.size, place)
                 file = archive.extractfile(member)
                 found[name] = b"" if file is None else file.read()
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+    except DataError:
+        raise
+    except Exception as error:  # a damaged archive can fail in any way, by a size of 10²⁰ bytes for instance
         raise DataError(f"{place} is a damaged archive ({error}); fetch it again.") from error
     return found
+
+
+def _check_size(name: str, size: int, place: Path) -> None:
+    if size > _MAX_MEMBER:
+        raise DataError(f"{name} in {place} is larger than expected; fetch it again.")
 
 
 def _decode(found: dict[str, bytes], file: str, name: str, place: Path) -> LabeledArrays:

@@ -19,7 +19,8 @@ from wrssl.api import DataError
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 20
-_MAX_BYTES = 1 << 33
+_MAX_BYTES = 1 << 31
+_MAX_AXES = 8
 
 
 def read_idx(path: Path) -> npt.NDArray[Any]:
@@ -50,7 +51,7 @@ def read_idx(path: Path) -> npt.NDArray[Any]:
 
 def _read(file: BinaryIO | io.BufferedIOBase, path: Path, length: int | None) -> npt.NDArray[Any]:
     magic = file.read(4)
-    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in TYPES or magic[3] == 0:
+    if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in TYPES or not 0 < magic[3] <= _MAX_AXES:
         raise DataError(f"{path} is no idx file (it starts with {magic.hex(' ')}); fetch it again.")
     axes = magic[3]
     header = file.read(4 * axes)
@@ -59,6 +60,8 @@ def _read(file: BinaryIO | io.BufferedIOBase, path: Path, length: int | None) ->
     shape = tuple(int(size) for size in np.frombuffer(header, ">u4"))
     kind = np.dtype(TYPES[magic[2]])
     expected = math.prod(shape) * kind.itemsize
+    if not expected:
+        raise DataError(f"{path} claims the shape {shape}, which is empty; fetch it again.")
     start = 4 + 4 * axes
     if expected > _MAX_BYTES or (length is not None and length - start != expected):
         there = "more than this reader takes" if length is None else f"{length - start} are there"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from scipy.io import loadmat
 
 from wrssl.api import DataError
 from wrssl.data.parts import LabeledArrays
+from wrssl.data.readers.matlab import read_matlab
 
 
 def read_svhn(path: Path) -> LabeledArrays:
@@ -20,19 +20,15 @@ def read_svhn(path: Path) -> LabeledArrays:
     Returns:
         Images and labels.
     """
-    try:
-        content = loadmat(path, variable_names=["X", "y"])
-    except OSError as error:
-        raise DataError(f"{path} cannot be read ({error}); check the file and its permissions.") from error
-    except Exception as error:  # scipy raises many kinds of error on a damaged file
-        raise DataError(f"{path} is no MATLAB v5 file or is damaged ({error}); fetch it again.") from error
+    content = read_matlab(path, ("X", "y"))
     images, digits = content.get("X"), content.get("y")
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3):
+    if images is None or images.dtype != np.uint8 or images.shape[:3] != (32, 32, 3):
         raise DataError(f"{path} holds no 32x32 colour images X; fetch it again.")
-    labels = np.asarray(digits).reshape(-1) if digits is not None else np.empty(0)
+    labels = np.empty(0) if digits is None else digits.reshape(-1)
     if images.ndim != 4 or labels.dtype.kind not in "iuf" or len(labels) != images.shape[3] or not len(labels):
         raise DataError(f"{path} holds images {images.shape} and {labels.size} labels; fetch it again.")
-    codes = labels.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # NaN has no whole number, and is found by the comparison
+        codes = labels.astype(np.int64)
     if codes.min() < 0 or codes.max() > 10 or (codes != labels).any():
         raise DataError(f"{path} holds labels other than 0 to 10; fetch it again.")
     codes[codes == 10] = 0

@@ -6,16 +6,19 @@ per class. CIFAR-100: fine classes 0–49 against 50–99; 40 labels per class. 
 (6,000 and 5,000). The pool has M0 = min(ID, foreign) images, 18,000 (CIFAR-100: 20,500), so that any ratio is possible.
 
 Looked for in the data folder or its subfolder ``CIFAR10`` / ``CIFAR100``: the official folders or archives, pickled
-or binary.
+or binary; for CIFAR-10 then also a folder or archive of image files (``readers/cifar_images.py``).
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 
 from wrssl.data import addresses
 from wrssl.data.folder import locate
 from wrssl.data.parts import Parts, Request
+from wrssl.data.readers import cifar_images
 from wrssl.data.readers.cifar import ARCHIVES, FOLDERS, read_cifar
 from wrssl.data.sources.class_split import split_classes
 
@@ -24,13 +27,24 @@ _ANIMALS = np.array(["bird", "cat", "deer", "dog", "frog", "horse"])
 _EPSILON = 6.0
 
 
+def find(name: str, request: Request) -> Path:
+    """The folder or archive; the official ones are preferred."""
+    folder = request.data_dir / name.upper()
+    files = [*FOLDERS[name], *ARCHIVES[name]]
+    if name == "cifar10":
+        files += [cifar_images.FOLDER, cifar_images.ARCHIVE]
+    places = [base / item for item in files for base in (request.data_dir, folder)]
+    address = addresses.CIFAR10 if name == "cifar10" else addresses.CIFAR100
+    return locate(places, address, folder / ARCHIVES[name][0], request.download)
+
+
 def load(name: str, request: Request) -> Parts:
     """CIFAR-10 or CIFAR-100, as ``name`` says."""
-    folder = request.data_dir / name.upper()
-    places = [base / item for base in (request.data_dir, folder) for item in (*FOLDERS[name], *ARCHIVES[name])]
-    address = addresses.CIFAR10 if name == "cifar10" else addresses.CIFAR100
-    place = locate(places, address, folder / ARCHIVES[name][0], request.download)
-    train, test = read_cifar(place, name)
+    place = find(name, request)
+    if place.name in (cifar_images.FOLDER, cifar_images.ARCHIVE):
+        train, test = cifar_images.read_cifar_images(place, NAMES.tolist())
+    else:
+        train, test = read_cifar(place, name)
     if name == "cifar10":
         named = ((train[0], NAMES[train[1]]), (test[0], NAMES[test[1]]))
         return split_classes(*named, _ANIMALS, 400, _EPSILON, "photos", request)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from wrssl.data.parts import Array, LabeledArrays, Parts, Request, stored
+from wrssl.data.classwise import foreign_classes
+from wrssl.data.parts import Array, LabeledArrays, Parts, Request
 from wrssl.data.splits import divide, random_order, without_copies
 from wrssl.data.streams import stream
 
@@ -45,26 +46,28 @@ def split_classes(
     test_rows, test_labels = test[0][test_id], test[1][test_id]
     rows, labels = _fresh(train, test_rows)
     own = np.isin(labels, id_classes)
-    others = rows[~own]
+    others, other_labels = rows[~own], labels[~own]
     rows, labels = rows[own], labels[own]
     held = len(rows) // _HELD
     order = random_order(labels, held, request.seed, "class split")
     labeled, validation, pool = divide(rows[order], labels[order], held, labels_per_class, request)
-    others = others[stream(request.seed, "class split others").permutation(len(others))]
-    others = others[: len(others) - len(others) // _HELD]
+    shuffled = stream(request.seed, "class split others").permutation(len(others))
+    shuffled = shuffled[: len(others) - len(others) // _HELD]
+    others, other_labels = others[shuffled], other_labels[shuffled]
     if extra is not None:
         more, more_labels = _fresh(extra, np.concatenate([test_rows, rows]))
         shuffled = stream(request.seed, "class split extra").permutation(len(more))
         more, more_labels = more[shuffled], more_labels[shuffled]
         own = np.isin(more_labels, id_classes)
-        pool, others = (more[own], more_labels[own]), more[~own]
+        pool = more[own], more_labels[own]
+        others, other_labels = more[~own], more_labels[~own]
     return Parts(
         labeled=labeled,
         pool=pool[0],
         pool_labels=pool[1],
         validation=validation,
         test=(test_rows, test_labels),
-        foreign=(stored("classes", others),),
+        foreign=(foreign_classes(others, other_labels),),
         noise=0.15,
         augment=augment,
         vat_epsilon=vat_epsilon,

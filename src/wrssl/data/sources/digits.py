@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits, load_sample_images
 
+from wrssl.data.classwise import foreign_classes
 from wrssl.data.pairs import mean_of_taken
 from wrssl.data.parts import Array, Foreign, LabeledArrays, Parts, Request, stored
 from wrssl.data.splits import divide, random_order, without_copies
@@ -30,8 +31,9 @@ def load(name: str, request: Request) -> Parts:
     seed = request.seed
     foreign: tuple[Foreign, ...]
     if request.ood == "classes":
-        others = images[labels >= _ID_CLASSES]
-        foreign = (stored("classes", others[stream(seed, "digits classes").permutation(len(others))]),)
+        others, other_labels = images[labels >= _ID_CLASSES], labels[labels >= _ID_CLASSES]
+        shuffled = stream(seed, "digits classes").permutation(len(others))
+        foreign = (foreign_classes(others[shuffled], other_labels[shuffled]),)
         images, labels = images[labels < _ID_CLASSES], labels[labels < _ID_CLASSES]
     elif request.ood == "mean":
         foreign = (mean_of_taken(seed),)

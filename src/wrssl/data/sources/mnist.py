@@ -34,6 +34,21 @@ _LETTERS = tuple(
 )
 
 
+def find(name: str, request: Request) -> list[Path]:
+    """The files that ``request.ood`` needs."""
+    folder = request.data_dir / "MNIST" / "raw"
+    found = [
+        _idx(folder, f"{part}-{what}-ubyte.gz", addresses.MNIST, request.download)
+        for part in ("t10k", "train")
+        for what in ("images-idx3", "labels-idx1")
+    ]
+    if request.ood in ("fashion", "mixed"):
+        found.append(_fashion_file(request))
+    if request.ood in ("emnist", "mixed"):
+        found.append(_letters_file(request))
+    return found
+
+
 def load(name: str, request: Request) -> Parts:
     """The digits, and the foreign images that ``request.ood`` names."""
     test = _digits("t10k", request)
@@ -72,20 +87,28 @@ def _digits(part: str, request: Request) -> LabeledArrays:
     return images, labels.astype(np.int64)
 
 
-def _fashion(request: Request, barred: Array) -> Foreign:
+def _fashion_file(request: Request) -> Path:
     folder = request.data_dir / "FashionMNIST" / "raw"
-    images = _images(_idx(folder, "train-images-idx3-ubyte.gz", addresses.FASHION, request.download))
+    return _idx(folder, "train-images-idx3-ubyte.gz", addresses.FASHION, request.download)
+
+
+def _fashion(request: Request, barred: Array) -> Foreign:
+    images = _images(_fashion_file(request))
     return _foreign("fashion", images, barred, request.seed)
 
 
-def _emnist(request: Request, barred: Array) -> Foreign:
+def _letters_file(request: Request) -> Path:
     folder = request.data_dir / "EMNIST" / "raw"
     path = folder / _LETTERS[0]
     if request.download and not any(place.exists() for place in _places(path)):
         archive = fetch_first(addresses.EMNIST_ARCHIVE, folder / "gzip.zip")
         take_from_zip(archive, {f"gzip/{name}": folder / name for name in _LETTERS})
         archive.unlink()  # 0.5 GB, and everything needed is out of it
-    images = _images(locate(_places(path), addresses.EMNIST_ARCHIVE, path, download=False))
+    return locate(_places(path), addresses.EMNIST_ARCHIVE, path, download=False)
+
+
+def _emnist(request: Request, barred: Array) -> Foreign:
+    images = _images(_letters_file(request))
     # The official files store every image transposed; rows and columns are exchanged back.
     return _foreign("emnist", images.transpose(0, 1, 3, 2), barred, request.seed)
 

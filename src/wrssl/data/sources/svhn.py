@@ -19,10 +19,14 @@ from wrssl.data.readers.svhn import read_svhn
 from wrssl.data.sources.class_split import split_classes
 
 
+def find(name: str, request: Request) -> tuple[Path, Path]:
+    """The training and the test file."""
+    return _file("train", request), _file("test", request)
+
+
 def load(name: str, request: Request) -> Parts:
     """SVHN."""
-    train = read_svhn(_file("train", request))
-    test = read_svhn(_file("test", request))
+    train, test = map(read_svhn, find(name, request))
     extra = [path for path in _places("extra", request) if path.exists()]
     more = read_svhn(extra[0]) if extra else None
     return split_classes(train, test, np.arange(5), 400, 1.0, "signs", request, more)

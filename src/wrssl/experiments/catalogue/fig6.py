@@ -1,0 +1,95 @@
+"""Figure 6: weight curves, size of the validation set, ablations, accuracy against J and P."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wrssl.experiments.budget import Budget
+from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
+from wrssl.experiments.catalogue.fig5 import STEPS_AHEAD, TERMS
+from wrssl.experiments.cell import EVERYWHERE, Cell, Label
+from wrssl.experiments.experiment import WEIGHT, Experiment, Panel
+
+SIZES = (25, 50, 100, 500, 1000, 2000, 5000)
+SIZED = {PAPERS: "wr-cluster", DEFAULT: "wr"}
+WATCHED = {PAPERS: "wr-cluster", "DS3L": "ds3l", DEFAULT: "wr"}
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "all of it": {"weights": "wr-cluster"},
+    "−WBN": {"weights": "wr-cluster", "bn": "batch"},
+    "−CRW": {"weights": "wr-instance"},
+    "−L1": {"weights": "wr-cluster", "l1": 0.0},
+    "−both": {"weights": "wr-instance", "l1": 0.0},
+}
+METHODS = {"vat": "VAT", "pl": "PL"}
+
+
+def _cells(budget: Budget) -> Iterator[Cell]:
+    for seed in range(budget.seeds):
+        for curve, weights in WATCHED.items():
+            labels = [Label("weights", curve, group) for group in ("ID", "OOD")]
+            keeps = ("weights",) if seed == 0 else ()
+            yield make_cell(
+                budget, "mnist", seed, *labels, method="vat", ood="fashion", weights=weights, keeps=keeps
+            )  # fmt: skip
+        yield from _sizes(budget, seed)
+        for method, column in METHODS.items():
+            yield from controls(budget, "mnist", seed, "ablation", column)
+            yield from _references(budget, seed, "fashion", method, "ablation", column)
+            for curve, settings in ABLATIONS.items():
+                label = Label("ablation", curve, column)
+                yield make_cell(budget, "mnist", seed, label, method=method, ood="fashion", **settings)
+        yield from _depths(budget, seed)
+
+
+def _depths(budget: Budget, seed: int) -> Iterator[Cell]:
+    for panel, values in (("J", STEPS_AHEAD), ("P", TERMS)):
+        yield from controls(budget, "mnist", seed, panel)
+        yield from _references(budget, seed, "fashion", "vat", panel, EVERYWHERE)
+        for value in values:
+            label, settings = Label(panel, PAPERS, str(value)), dict[str, Any]({panel: value})
+            yield make_cell(budget, "mnist", seed, label, method="vat", ood="fashion", weights="wr-cluster", **settings)
+
+
+def _sizes(budget: Budget, seed: int) -> Iterator[Cell]:
+    yield from controls(budget, "mnist", seed, "sizes")
+    yield from _references(budget, seed, "mean", "vat", "sizes", EVERYWHERE)
+    for size in budget.pick(SIZES, (25, 100, 1000, 5000)):
+        for curve, weights in SIZED.items():
+            label = Label("sizes", curve, str(size))
+            yield make_cell(
+                budget, "mnist", seed, label, method="vat", ood="mean", weights=weights, n_validation=size
+            )  # fmt: skip
+
+
+def _references(budget: Budget, seed: int, ood: str, method: str, panel: str, column: str) -> Iterator[Cell]:
+    """Plain, clean, oracle, and the first two with foreign images added."""
+    for curve, settings in (
+        (PLAIN, {}),
+        (CLEAN, {"clean": True}),
+        (ORACLE, {"weights": "oracle"}),
+        (f"{PLAIN}, added", {"mode": "add"}),
+        (f"{CLEAN}, added", {"mode": "add", "clean": True}),
+    ):
+        label = Label(panel, curve, column)
+        yield make_cell(budget, "mnist", seed, label, method=method, ood=ood, **settings)
+
+
+EXPERIMENT = Experiment(
+    "fig6",
+    "Weights over time, size of the validation set, ablations, J and P",
+    _cells,
+    (
+        Panel("weights", "MNIST + 50 % Fashion-MNIST, VAT", ("ID", "OOD"), "mean weight at the end", WEIGHT, "traces"),
+        Panel("sizes", "MNIST + 50 % Mean-MNIST, VAT", tuple(map(str, SIZES)), "validation images"),
+        Panel("ablation", "MNIST + 50 % Fashion-MNIST", tuple(METHODS.values()), "base method", kind="bars"),
+        Panel("J", "MNIST + 50 % Fashion-MNIST, VAT, P = 5", tuple(map(str, STEPS_AHEAD)), "look-ahead steps J"),
+        Panel("P", "MNIST + 50 % Fashion-MNIST, VAT, J = 3", tuple(map(str, TERMS)), "terms P of the series"),
+    ),
+    notes=(
+        "−WBN: plain batch norm. −CRW: a weight per image, with L1. −L1: clusters, without L1. −both: a weight per "
+        "image, without L1.",
+        "In the panel of sizes, the controls have the validation set of the budget.",
+        "The paper's L1 strength of 1e-7 is below what a float32 weight near 1 can notice.",
+    ),
+)

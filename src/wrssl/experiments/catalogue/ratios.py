@@ -1,0 +1,70 @@
+"""Accuracy against the share of foreign images: what the four parts of Figure 4 and the SVHN table have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wrssl.experiments.budget import Budget
+from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell, percent
+from wrssl.experiments.cell import Cell, Label
+
+RATIOS = (0.0, 0.25, 0.5, 0.75)
+COLUMNS = (*map(percent, RATIOS), "50 added")
+AXIS = "share of foreign images in the pool / %"
+WEIGHTINGS = {
+    PLAIN: "none", "UASD": "uasd", "DS3L": "ds3l", "L2RW": "l2rw", "MWN": "mwn", PAPERS: "wr-cluster", DEFAULT: "wr",
+    ORACLE: "oracle",
+}  # fmt: skip
+ADDED = (PLAIN, PAPERS, DEFAULT, ORACLE)
+NOTES = (
+    "At 0 % a clean pool and oracle weights are plain SSL.",
+    '`50 added`: the foreign images are added to a quarter of the own ones (`mode="add"`) instead of replacing them.',
+    "Supervised training does not depend on the pool; its number stands in every column.",
+)
+
+
+def sweep(
+    budget: Budget,
+    panel: str,
+    dataset: str,
+    ood: str,
+    method: str,
+    *,
+    weightings: Mapping[str, str] = WEIGHTINGS,
+    ratios: tuple[float, ...] = RATIOS,
+    bn: str | None = None,
+    batch_norm: bool = True,
+    **changes: Any,
+) -> Iterator[Cell]:
+    """Every weighting at every ratio, foreign images added at 50 %, and the controls.
+
+    Args:
+        budget: the numbers; ``quick`` leaves out 25 % and 75 %.
+        panel: where the cells are shown.
+        dataset: the data.
+        ood: the kind of foreign images.
+        method: the base method.
+        weightings: curve to weighting.
+        ratios: shares of foreign images.
+        bn: the policy for all of them, or None for the usual one of each.
+        batch_norm: False for a network without.
+        changes: further fields of the cells.
+    """
+    few = tuple(ratio for ratio in ratios if ratio in (0.0, 0.5))
+    shared: dict[str, Any] = {"method": method, "ood": ood, "batch_norm": batch_norm, "bn": bn, **changes}
+    for seed in range(budget.seeds):
+        yield from controls(budget, dataset, seed, panel, batch_norm=batch_norm)
+        for ratio in budget.pick(ratios, few):
+            for curve, weights in weightings.items():
+                if ratio or weights != "oracle":
+                    label = Label(panel, curve, percent(ratio))
+                    yield make_cell(budget, dataset, seed, label, weights=weights, ratio=ratio, **shared)
+            if ratio:
+                label = Label(panel, CLEAN, percent(ratio))
+                yield make_cell(budget, dataset, seed, label, ratio=ratio, clean=True, **shared)
+        for curve in budget.pick(ADDED, (PLAIN, DEFAULT)):
+            label = Label(panel, curve, "50 added")
+            yield make_cell(budget, dataset, seed, label, weights=weightings[curve], mode="add", **shared)
+        label = Label(panel, CLEAN, "50 added")
+        yield make_cell(budget, dataset, seed, label, mode="add", clean=True, **shared)

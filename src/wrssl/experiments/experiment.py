@@ -1,0 +1,89 @@
+"""What an experiment is: cells to run, panels to show them in, the paper's printed numbers, its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from wrssl.experiments.budget import PAPER, Budget
+from wrssl.experiments.cell import Cell, Label, merged
+
+ACCURACY, TIME, WEIGHT = "accuracy", "time", "weight"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One table, and one part of the figure.
+
+    Attributes:
+        key: the panel's name in labels.
+        title: in words.
+        columns: of the table, in order; those that are numbers are the x axis of a line plot.
+        axis: what the columns are, with the unit.
+        value: ``"accuracy"`` (of the test set, in percent), ``"time"`` (of a step, relative to ``base``) or
+            ``"weight"`` (the mean weight of a group at the end of training; columns ``"ID"`` and ``"OOD"``).
+        kind: ``"lines"``, ``"bars"`` or ``"traces"`` (curves over the training steps).
+        base: the curve (and column) whose step time is 1.
+    """
+
+    key: str
+    title: str
+    columns: tuple[str, ...]
+    axis: str
+    value: str = ACCURACY
+    kind: str = "lines"
+    base: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper with a number, and where its number is to be found here.
+
+    Attributes:
+        text: what the paper says, in our words.
+        printed: its number, as printed.
+        better: the first of two places.
+        worse: the second; the claim is about ``better − worse`` in points, paired by seed, or about the value at
+            ``better`` where this is None.
+    """
+
+    text: str
+    printed: str
+    better: Label
+    worse: Label | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An entry of the registry.
+
+    Attributes:
+        name: as in ``wrssl reproduce NAME``.
+        title: in words.
+        make: the cells of a budget, labelled; a run may be mentioned several times.
+        panels: in the order in which they are shown.
+        printed: the paper's numbers by place, as (mean, standard deviation) in percent.
+        source: where in the paper the printed numbers stand.
+        claims: what the paper says about it.
+        notes: what a reader has to know, in sentences.
+    """
+
+    name: str
+    title: str
+    make: Callable[[Budget], Iterable[Cell]]
+    panels: tuple[Panel, ...]
+    printed: Mapping[Label, tuple[float, float]] = field(default_factory=dict)
+    source: str = "The paper shows this as a plot whose values are not printed."
+    claims: tuple[Claim, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def cells(self, budget: Budget) -> list[Cell]:
+        """Every run once."""
+        return merged(self.make(budget))
+
+    def curves(self, panel: str, there: Iterable[str]) -> list[str]:
+        """These curves in the order in which the catalogue names them; those of older rows come last."""
+        cells = self.make(PAPER.changed(seeds=1, steps=None))
+        named = dict.fromkeys(label.curve for cell in cells for label in cell.labels if label.panel == panel)
+        present = set(there)
+        return [curve for curve in named if curve in present] + sorted(present - named.keys())

@@ -1,0 +1,69 @@
+"""Many cells on many cores, through joblib: one thread per job, results as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from wrssl.api import OptionError, WRSSLError
+from wrssl.experiments.cell import Cell
+from wrssl.experiments.run import Outcome
+
+Run = Callable[[Cell, str | None], Outcome]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A cell that was tried: its outcome, or one sentence about what went wrong."""
+
+    cell: Cell
+    outcome: Outcome | None
+    error: str = ""
+
+
+def attempts(
+    cells: Iterable[Cell], run: Run, data_dir: str | None, jobs: int, backend: str | None = None
+) -> Iterator[Attempt]:
+    """Run the cells; the order in which they come back is that in which they end.
+
+    Args:
+        cells: what to run.
+        run: runs one cell; it must be a function that another process can import.
+        data_dir: handed to ``run``.
+        jobs: processes; −1 for as many as there are cores.
+        backend: the name of a joblib backend that is registered; None takes processes of this machine, and this very
+            process for one job.
+    """
+    if jobs == 0 or jobs < -1:
+        raise OptionError(f"jobs counts processes; give a number of at least 1, or -1 for all cores, not {jobs}.")
+    work = partial(_attempt, run, data_dir)
+    if backend is None and jobs == 1:
+        yield from map(work, cells)
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    config: dict[str, Any] = {"backend": backend or "loky", "n_jobs": jobs}
+    if config["backend"] == "loky":
+        config["inner_max_num_threads"] = 1
+    try:
+        with parallel_config(**config):
+            made = Parallel(return_as="generator_unordered", batch_size=1)
+            yield from made(delayed(work)(cell) for cell in cells)
+    except BrokenProcessPool as error:
+        raise WRSSLError(
+            "A worker process was ended from outside, often for want of memory; what is done is kept, so run the same "
+            "command again, with fewer --jobs."
+        ) from error
+
+
+def _attempt(run: Run, data_dir: str | None, cell: Cell) -> Attempt:
+    """A failure is a result too: the others go on."""
+    try:
+        return Attempt(cell, run(cell, data_dir))
+    except WRSSLError as error:
+        return Attempt(cell, None, str(error))
+    except Exception as error:  # whatever it is, one cell must not end the whole grid
+        return Attempt(cell, None, f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}")

@@ -1,0 +1,122 @@
+"""What is still to do: rows that are there are not made again, and equal runs of several experiments are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wrssl.api import OptionError
+from wrssl.experiments.budget import Budget
+from wrssl.experiments.cell import Cell, merged
+from wrssl.experiments.columns import again
+from wrssl.experiments.experiment import Experiment
+from wrssl.experiments.results import RESULTS, append_row, read_rows
+
+ENDINGS = {"weights": "weights.csv", "model": "safetensors"}
+KEPT = "kept"  # the folder of the files that runs leave behind
+
+
+@dataclass(frozen=True)
+class Place:
+    """An experiment that wants a run, and the folder of its results."""
+
+    experiment: Experiment
+    folder: Path
+    cell: Cell
+
+    @property
+    def results(self) -> Path:
+        """Where its rows are."""
+        return self.folder / RESULTS
+
+    def kept(self, kind: str) -> Path:
+        """Where a file of the run is."""
+        return self.folder / KEPT / f"{self.cell.config_hash}.{ENDINGS[kind]}"
+
+
+@dataclass
+class Plan:
+    """Runs by their hash.
+
+    Attributes:
+        places: of every run that is wanted.
+        todo: the hashes of those to run, in order.
+        copies: places whose row another experiment has already.
+        skipped: a sentence for each run whose data are not there.
+    """
+
+    places: dict[str, list[Place]] = field(default_factory=dict)
+    todo: list[str] = field(default_factory=list)
+    copies: list[tuple[Place, dict[str, str]]] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def cells(self) -> list[Cell]:
+        """The runs to make, each once, with everything that somebody wants to keep of it."""
+        return [merged(place.cell for place in self.places[key])[0] for key in self.todo]
+
+    def copy_rows(self, budget: Budget) -> None:
+        """Write the rows that are known elsewhere."""
+        for place, row in self.copies:
+            append_row(place.results, again(row, place.experiment.name, place.cell, budget.name))
+
+
+def folder_of(out: Path, experiment: Experiment, alone: bool) -> Path:
+    """``out`` itself for one experiment, a folder in it for each of several."""
+    return out if alone else out / experiment.name
+
+
+def make_plan(
+    experiments: Sequence[Experiment],
+    budget: Budget,
+    out: Path,
+    missing: Callable[[Cell], str | None],
+    datasets: Sequence[str] = (),
+) -> Plan:
+    """Compare what is wanted with what is there.
+
+    Args:
+        experiments: those that were asked for.
+        budget: the numbers.
+        out: the folder of all results.
+        missing: a sentence where a cell's data are not there.
+        datasets: only cells on these data sets; none means all.
+    """
+    known_data = set(budget.settings)
+    for name in datasets:
+        if name not in known_data:
+            raise OptionError(f"No experiment uses the data set {name!r}; choose from {', '.join(sorted(known_data))}.")
+    plan, rows = Plan(), dict[Path, dict[str, dict[str, str]]]()
+    for experiment in experiments:
+        folder = folder_of(out, experiment, len(experiments) == 1)
+        rows[folder] = {row["config_hash"]: row for row in read_rows(folder / RESULTS)}
+        for cell in experiment.cells(budget):
+            if not datasets or cell.dataset in datasets:
+                plan.places.setdefault(cell.config_hash, []).append(Place(experiment, folder, cell))
+    anywhere = {key: row for found in rows.values() for key, row in found.items()}
+    answers: dict[tuple[str, str], str | None] = {}
+    for key, places in plan.places.items():
+        complete = all(place.kept(kind).is_file() for place in places for kind in place.cell.keeps)
+        if key in anywhere:
+            plan.copies += [(place, anywhere[key]) for place in places if key not in rows[place.folder]]
+        if key in anywhere and complete:
+            continue
+        cell = places[0].cell
+        files = cell.dataset, cell.ood  # many cells need the same files, which are looked for once
+        if files not in answers:
+            answers[files] = missing(cell)
+        sentence = answers[files]
+        if sentence is None:
+            plan.todo.append(key)
+        elif key not in anywhere:
+            plan.skipped[key] = sentence
+    plan.todo.sort(key=lambda key: _order(plan.places[key][0].cell))
+    return plan
+
+
+def _order(cell: Cell) -> tuple[object, ...]:
+    """Seed by seed, so that a stopped grid has whole seeds; equal data one after the other."""
+    return (
+        cell.seed, cell.dataset, cell.ood, cell.mode, cell.ratio, cell.clean, cell.learns_validation,
+        cell.n_validation or 0,
+    )  # fmt: skip

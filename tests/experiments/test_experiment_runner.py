@@ -1,0 +1,219 @@
+"""The runner: resumes, reports failures and goes on, skips what has no data, shares runs between experiments."""
+
+from __future__ import annotations
+
+import csv
+from itertools import pairwise
+
+import pytest
+
+from wrssl.api import DataError, OptionError, WRSSLError
+from wrssl.experiments import parallel
+from wrssl.experiments.budget import get_budget
+from wrssl.experiments.display import Display
+from wrssl.experiments.parallel import Attempt, attempts
+from wrssl.experiments.registry import get_experiment
+from wrssl.experiments.reproduce import prepare, reproduce
+from wrssl.experiments.results import read_rows
+from wrssl.experiments.run import Outcome
+
+MOONS = {"datasets": ("moons",)}
+
+
+def listed(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(autouse=True)
+def quick_pictures(monkeypatch):
+    """Pictures have tests of their own; here it counts that they are drawn, from which rows."""
+
+    def draw(experiment, rows, traces, path):
+        path.write_text(f"{len(rows)} rows, {len(traces)} traces")
+
+    monkeypatch.setattr("wrssl.experiments.drawing.figure.draw_figure", draw)
+
+
+@pytest.fixture
+def files_of_models(fake_run, monkeypatch):
+    """The moons keep models, which the fake does not have."""
+    real = type(fake_run).__call__
+
+    def call(self, cell, data_dir):
+        outcome = real(self, cell, data_dir)
+        return Outcome(outcome.measured, {**outcome.files, "safetensors": b"model"})
+
+    monkeypatch.setattr(type(fake_run), "__call__", call)
+    monkeypatch.setattr("wrssl.experiments.drawing.moons.draw_moons", lambda rows, folder: None)
+    return fake_run
+
+
+def test_every_cell_gets_its_row_and_nothing_is_run_twice(tmp_path, fake_run, no_files_needed, capsys):
+    summary = reproduce("fig4a", out=tmp_path, run=fake_run)
+    cells = get_experiment("fig4a").cells(get_budget("quick"))
+    assert (summary.runs, summary.new, summary.failed, summary.skipped) == (21, 21, {}, {})
+    rows = read_rows(tmp_path / "results.csv")
+    assert {row["config_hash"] for row in rows} == {cell.config_hash for cell in cells}
+    assert {row["experiment"] for row in rows} == {"fig4a"}
+    assert {path.name for path in tmp_path.iterdir()} == {"results.csv", ".results.csv.lock", "table.md", "figure.png"}
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 21
+    assert lines[-1].startswith("21/21  0 s left  mnist ")
+    before = (tmp_path / "results.csv").read_bytes(), (tmp_path / "table.md").read_text()
+    (tmp_path / "table.md").unlink()
+    (tmp_path / "figure.png").unlink()
+    again = reproduce("fig4a", out=tmp_path, run=fake_run)
+    assert (again.new, len(fake_run.seen)) == (0, 21)
+    assert ((tmp_path / "results.csv").read_bytes(), (tmp_path / "table.md").read_text()) == before
+    assert (tmp_path / "figure.png").read_text() == "21 rows, 0 traces"
+
+
+def test_a_stopped_grid_goes_on(tmp_path, fake_run, no_files_needed):
+    fake_run.stops_after = 5
+    with pytest.raises(KeyboardInterrupt, match=r"what is done is kept in .*, and the same command goes on"):
+        reproduce("fig4a", out=tmp_path, run=fake_run)
+    assert len(read_rows(tmp_path / "results.csv")) == 5
+    fake_run.stops_after = None
+    assert reproduce("fig4a", out=tmp_path, run=fake_run).new == 16
+    assert len({cell.config_hash for cell in fake_run.seen}) == len(fake_run.seen) == 21
+
+
+def test_more_seeds_add_rows(tmp_path, fake_run, no_files_needed):
+    reproduce("fig4a", seeds=1, out=tmp_path, run=fake_run)
+    assert reproduce("fig4a", seeds=2, out=tmp_path, run=fake_run).new == 21
+    assert {row["seed"] for row in read_rows(tmp_path / "results.csv")} == {"0", "1"}
+    assert "(2)" in (tmp_path / "table.md").read_text()
+
+
+def test_a_failed_cell_is_reported_and_the_rest_goes_on(tmp_path, fake_run, no_files_needed, capsys):
+    fake_run.fails = {"mwn": DataError("The moon is full; wait."), "ds3l": ValueError("two\nlines"), "l2rw": OSError()}
+    summary = reproduce("fig4a", out=tmp_path, run=fake_run)
+    assert (summary.new, len(summary.failed)) == (15, 6)
+    assert len(read_rows(tmp_path / "results.csv")) == 15
+    found = listed(tmp_path / "failed.csv")
+    assert {row["reason"] for row in found} == {
+        "The moon is full; wait.",
+        "ValueError: two lines",
+        "OSError: no message",
+    }
+    assert {row["config_hash"] for row in found} == set(summary.failed)
+    assert all("MWN" in row["label"] for row in found if "moon" in row["reason"])
+    assert "failed, The moon is full; wait." in capsys.readouterr().err
+    fake_run.fails = {}
+    assert reproduce("fig4a", out=tmp_path, run=fake_run).new == 6
+    assert not (tmp_path / "failed.csv").exists()
+
+
+def test_cells_without_data_are_skipped_and_listed(tmp_path, fake_run):
+    summary = reproduce("table-svhn", out=tmp_path / "out", data_dir=str(tmp_path), run=fake_run)
+    assert (summary.runs, summary.new, len(summary.skipped), fake_run.seen) == (15, 0, 15, [])
+    ((sentence, number),) = summary.reasons()
+    assert number == 15
+    assert sentence.startswith("train_32x32.mat is not in ")
+    assert {row["reason"] for row in listed(tmp_path / "out" / "skipped.csv")} == {sentence}
+    assert "No run is there yet." in (tmp_path / "out" / "table.md").read_text()
+    assert not (tmp_path / "out" / "figure.png").exists()
+
+
+def test_rows_that_are_there_are_shown_without_their_data(tmp_path, fake_run, monkeypatch):
+    with monkeypatch.context() as there:
+        there.setattr("wrssl.experiments.reproduce.missing_data", lambda cell, data_dir: None)
+        reproduce("table-svhn", out=tmp_path / "out", run=fake_run)
+    again = reproduce("table-svhn", out=tmp_path / "out", data_dir=str(tmp_path), run=fake_run)
+    assert (again.new, again.skipped) == (0, {})
+
+
+def test_only_some_data_sets(tmp_path, files_of_models):
+    summary = reproduce("fig2", out=tmp_path, run=files_of_models, **MOONS)
+    assert summary.runs == 30
+    assert {cell.dataset for cell in files_of_models.seen} == {"moons"}
+    with pytest.raises(OptionError, match="No experiment uses the data set 'imagenet'; choose from cifar10"):
+        reproduce("fig2", out=tmp_path, datasets=("imagenet",))
+
+
+def test_all_runs_what_is_shared_once_and_gives_each_experiment_its_rows(tmp_path, files_of_models, no_files_needed):
+    summary = reproduce("all", out=tmp_path, run=files_of_models, datasets=("mnist",))
+    hashes = [cell.config_hash for cell in files_of_models.seen]
+    assert len(set(hashes)) == len(hashes) == summary.runs
+    wanted = {
+        name: [c for c in get_experiment(name).cells(get_budget("quick")) if c.dataset == "mnist"]
+        for name in ("fig2", "fig4a", "fig4b", "fig5", "fig6", "table-k")
+    }
+    assert sum(map(len, wanted.values())) > summary.runs
+    for name, cells in wanted.items():
+        rows = {row["config_hash"]: row for row in read_rows(tmp_path / name / "results.csv")}
+        assert set(rows) == {cell.config_hash for cell in cells}
+        assert {row["experiment"] for row in rows.values()} == {name}
+        assert all(rows[cell.config_hash]["label"].startswith(cell.labels[0].panel) for cell in cells)
+        assert (tmp_path / name / "figure.png").is_file()
+    assert len(list((tmp_path / "fig6" / "kept").glob("*.weights.csv"))) == 3
+    assert (tmp_path / "fig6" / "figure.png").read_text() == "41 rows, 3 traces"
+
+
+def test_rows_of_another_experiment_are_taken_over(tmp_path, fake_run, no_files_needed):
+    reproduce("fig4a", out=tmp_path / "fig4a", run=fake_run)
+    _, _, plan = prepare("all", out=tmp_path, datasets=("mnist",))
+    known = {row["config_hash"] for row in read_rows(tmp_path / "fig4a" / "results.csv")}
+    copied = {row["config_hash"] for _, row in plan.copies}
+    assert copied
+    assert copied <= known
+    # Those whose weights are to be kept for fig6 are run again, since fig4a did not keep them.
+    again = known & set(plan.todo)
+    assert {place.cell.keeps for key in again for place in plan.places[key]} == {(), ("weights",)}
+
+
+def test_a_run_whose_file_is_lost_is_made_again(tmp_path, fake_run, no_files_needed):
+    reproduce("fig6", out=tmp_path, run=fake_run)
+    lost = sorted((tmp_path / "kept").iterdir())[0]
+    lost.unlink()
+    before = len(read_rows(tmp_path / "results.csv"))
+    assert reproduce("fig6", out=tmp_path, run=fake_run).new == 1
+    assert fake_run.seen[-1].config_hash == lost.name.split(".")[0]
+    assert lost.is_file()
+    assert len(read_rows(tmp_path / "results.csv")) == before
+
+
+def test_cells_come_seed_by_seed_and_equal_data_together(tmp_path, fake_run, no_files_needed):
+    reproduce("fig4a", seeds=2, out=tmp_path, run=fake_run)
+    seeds = [cell.seed for cell in fake_run.seen]
+    assert seeds == sorted(seeds)
+    data = [(cell.seed, cell.ood, cell.mode, cell.ratio, cell.clean, cell.learns_validation) for cell in fake_run.seen]
+    changes = sum(a != b for a, b in pairwise(data))
+    assert changes == len(set(data)) - 1
+
+
+@pytest.mark.parametrize("jobs", [0, -2])
+def test_a_wrong_number_of_jobs(tmp_path, fake_run, no_files_needed, jobs):
+    with pytest.raises(OptionError, match="jobs counts processes"):
+        reproduce("fig4a", out=tmp_path, jobs=jobs, run=fake_run)
+
+
+def test_a_joblib_backend_can_be_named(fake_run, no_files_needed):
+    cells = get_experiment("fig4a").cells(get_budget("quick"))[:6]
+    found = list(attempts(cells, fake_run, None, 2, backend="threading"))
+    assert {attempt.cell.config_hash for attempt in found} == {cell.config_hash for cell in cells}
+    assert all(attempt.outcome is not None for attempt in found)
+
+
+def test_a_killed_worker_is_one_sentence(fake_run, monkeypatch):
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    def broken(*arguments, **options):
+        raise TerminatedWorkerError("killed")
+
+    monkeypatch.setattr("joblib.Parallel.__call__", broken)
+    with pytest.raises(WRSSLError, match=r"worker process was ended from outside, .* fewer --jobs"):
+        list(parallel.attempts(get_experiment("fig4a").cells(get_budget("quick"))[:2], fake_run, None, 2))
+
+
+def test_the_bar_shows_cells_done_time_left_and_the_last_result(capsys):
+    cells = get_experiment("fig4a").cells(get_budget("quick"))[:2]
+    with Display([10.0, 10.0], terminal=True) as display:
+        display.show(Attempt(cells[0], Outcome({"test_accuracy": 0.9312})))
+        shown = {**display._bar.tasks[0].fields}
+    assert shown["cells"] == "1/2"
+    assert shown["left"].endswith(" left")
+    assert shown["last"].endswith("93.12 %")
+    assert 0 <= display.seconds_left() < 60
+    capsys.readouterr()

@@ -1,0 +1,95 @@
+"""Tiny data for everything that must survive bad input."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import os
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import wrssl
+from wrssl.training.data import Batches
+
+
+def two_blobs(size: int, seed: int, features: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Rows around (−1, …) and (+1, …), and which of the two."""
+    own = np.random.default_rng(seed)
+    y = np.arange(size) % 2
+    return (own.normal(size=(size, features)) + 2 * y[:, None] - 1).astype(np.float32), y
+
+
+@pytest.fixture(scope="session")
+def blobs() -> wrssl.Scenario:
+    """Twelve labels, forty members, twelve validation examples."""
+    return wrssl.Scenario(two_blobs(12, 0), two_blobs(40, 1)[0], two_blobs(12, 2))
+
+
+@pytest.fixture
+def explode(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``explode(steps, part, value)``: in these steps this part of the batch holds ``value``."""
+    whole = Batches.__call__
+
+    def install(steps: Collection[int], part: str = "x_u", value: float = float("nan")) -> None:
+        def broken(self: Batches, step: int, *wishes: bool):
+            batch = whole(self, step, *wishes)
+            return replace(batch, **{part: torch.full_like(batch.x_u, value)}) if step in steps else batch
+
+        monkeypatch.setattr(Batches, "__call__", broken)
+
+    return install
+
+
+# ---- `make campaign`: one row per property, if WRSSL_RECORD names a file ----
+
+tried: dict[str, int] = {}
+failed: dict[str, int] = {}
+seconds: dict[str, float] = {}
+running: list[str] = []
+
+
+def _name(item: pytest.Item) -> str:
+    return item.nodeid.rpartition("/")[2]
+
+
+def _counted(inner: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(inner)
+    def run(*arguments: Any, **named: Any) -> None:
+        tried[running[-1]] = tried.get(running[-1], 0) + 1
+        inner(*arguments, **named)
+
+    run.counted = True
+    return run
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Count the cases of a property; of another test there is one."""
+    running.append(_name(item))
+    handle = getattr(getattr(item, "obj", None), "hypothesis", None)
+    if handle is not None and not hasattr(handle.inner_test, "counted"):
+        handle.inner_test = _counted(handle.inner_test)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
+    """Remember how it went."""
+    report = (yield).get_result()
+    if report.when == "call" and not report.skipped:
+        name = _name(item)
+        tried.setdefault(name, 1)
+        failed[name], seconds[name] = int(report.failed), report.duration
+
+
+def pytest_sessionfinish() -> None:
+    """Write the file."""
+    place = os.environ.get("WRSSL_RECORD")
+    if place and seconds:
+        with open(place, "w", newline="", encoding="utf-8") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["property", "cases", "failed", "seconds"])
+            rows.writerows([name, tried[name], failed[name], f"{seconds[name]:.1f}"] for name in sorted(seconds))
