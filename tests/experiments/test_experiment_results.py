@@ -6,6 +6,7 @@ import csv
 import os
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -114,12 +115,22 @@ def test_two_processes_write_one_file(tmp_path):
     assert sorted(seeds) == sorted(f"seed {seed}, ü" for seed in range(60))
 
 
-def test_many_threads_write_one_file(tmp_path):
-    rows = [row(seed) for seed in range(12)]
-    with ThreadPoolExecutor(8) as pool:
-        added = list(pool.map(lambda each: append_row(tmp_path / RESULTS, each), rows * 4))
-    assert sum(added) == 12
-    assert len((tmp_path / RESULTS).read_text().splitlines()) == 13
+def test_nobody_writes_between_another_ones_look_and_line(tmp_path, monkeypatch):
+    looks, second = [], threading.Event()
+
+    def look(path):
+        looks.append(path)
+        found = read_rows(path)
+        if len(looks) == 1:
+            second.wait(0.8)  # whoever is not kept out by the lock looks now, and finds nothing either
+        second.set()
+        return found
+
+    monkeypatch.setattr("wrssl.experiments.results.read_rows", look)
+    with ThreadPoolExecutor(2) as pool:
+        added = list(pool.map(lambda _: append_row(tmp_path / RESULTS, row(0)), range(2)))
+    assert sorted(added) == [False, True]
+    assert len((tmp_path / RESULTS).read_text().splitlines()) == 2
 
 
 def test_provenance_names_the_code_and_not_the_machine():

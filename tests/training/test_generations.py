@@ -67,6 +67,7 @@ def flip(path, place):
     [
         lambda path: flip(path, 0),
         lambda path: flip(path, 60),
+        lambda path: flip(path, path.stat().st_size // 2),  # in a parameter, where only the checksum can tell
         lambda path: flip(path, -1),
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(path.read_bytes()[:-1]),
@@ -74,7 +75,7 @@ def flip(path, place):
         lambda path: path.write_bytes(b"\xff" * 8 + b"{" * 100),  # a header of 2^64 bytes
         lambda path: (path.unlink(), path.mkdir()),
     ],
-    ids=["first", "header", "last", "empty", "short", "long", "header length", "folder"],
+    ids=["first", "header", "middle", "last", "empty", "short", "long", "header length", "folder"],
 )
 def test_damage_is_named_and_the_file_before_is_used(damage, two):
     folder, newer, older = two

@@ -68,8 +68,10 @@ def test_the_holder_may_ask_again_but_not_another_thread(tmp_path):
 def test_it_is_let_go_after_an_error(tmp_path):
     with pytest.raises(ZeroDivisionError), lock_run(tmp_path):
         raise ZeroDivisionError
-    with lock_run(tmp_path):
-        pass
+    with open(tmp_path / "state" / "lock", "ab") as other:
+        with lock_run(tmp_path), pytest.raises(BlockingIOError):  # taken anew, and not only believed to be
+            fcntl.flock(other.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(other.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_file_system_without_locks_is_said_and_used(tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def test_weighted_mean_is_the_mean_over_the_batch(losses, pattern, seed):
             weighted_mean(r, w.unsqueeze(1))
 
 
-@given(st.sampled_from([float("nan"), float("inf"), -1.0, -1e-30]), st.integers(1, 9), st.data())
+@given(st.sampled_from([float("nan"), float("inf")]) | st.floats(-1e30, -1e-30), st.integers(1, 9), st.data())
 def test_weights_that_are_none_are_refused(value, rows, draw):
     w = torch.ones(rows)
     w[draw.draw(st.integers(0, rows - 1))] = value

@@ -23,6 +23,8 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="Only cells on this data set, repeatable.")] = None,
     steps: Annotated[int | None, typer.Option(help="Other than the budget's.")] = None,
     data_dir: DataDir = None,
+    backend: Annotated[str | None, typer.Option(help="dask: run the cells on a cluster, at --address.")] = None,
+    address: Annotated[str | None, typer.Option(help="Of its scheduler, for example tcp://host:8786.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cells and the predicted time only.")] = False,
 ) -> None:
     """Run a figure or table of the paper: results.csv, table.md, figure.png. The same command goes on or redraws."""
@@ -39,10 +41,11 @@ def reproduce(
         for line in forecast(name, budget, seeds, jobs, folder, **settings):
             typer.echo(line)
         return
+    from wrssl.experiments.cluster import cluster
     from wrssl.experiments.reproduce import reproduce as run
 
-    with stoppable():
-        summary = run(name, budget, seeds, jobs, folder, **settings)
+    with stoppable(), cluster(backend, address) as where:
+        summary = run(name, budget, seeds, jobs if where is None else -1, folder, backend=where, **settings)
     _say(summary)
     if summary.failed:
         raise typer.Exit(1)

@@ -35,8 +35,9 @@ def render(data: dict[str, Any]) -> str:
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
     template = _environment().get_template("page.html")
     # Ours alone: nothing in the first two comes from the data but numbers and one data URI; the third is escaped.
-    style_tag, script_tag = Markup(style), Markup(script)
-    embedded = Markup(script_json(for_script(data)))  # nosec B704
+    style_tag, script_tag = Markup(style), Markup(script)  # nosec B704
+    escaped = script_json(for_script(data))
+    embedded = Markup(escaped)  # nosec B704
     return template.render(
         **content(data), style=style_tag, script=script_tag, policy=policy(style, script), embedded=embedded
     )
