@@ -135,6 +135,8 @@ def _say_result(result: Any, out: Path | None, as_json: bool) -> None:
         typer.echo(f"returned model: {metrics['chosen']}")
     counts = result.verdicts["verdict"].value_counts()
     typer.echo("verdicts: " + ", ".join(f"{counts.get(word, 0)} {word}" for word in ("keep", "doubt", "drop")))
+    if metrics.get("skipped_steps"):
+        typer.echo(f"steps that were not taken, as loss or gradient were not finite: {metrics['skipped_steps']}")
     if result.skipped:
         typer.echo(f"skipped files: {len(result.skipped)}, listed in skipped.csv")
     if out is not None:
