@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from wrssl.api import DataError, ModelError
-from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights
+from wrssl.norm import Source, WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights, statistics
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -136,3 +136,16 @@ def test_contexts_nest_and_end_with_an_exception(generator):
             layer(x)
         torch.testing.assert_close(layer(x), outer)
     assert "_pass_state" not in layer.__dict__
+
+
+@pytest.mark.parametrize("updates", [True, False])
+def test_a_batch_of_one_value_is_normalised_with_the_running_statistics(updates, generator):
+    layer = WeightedBatchNorm1d(3).double()
+    layer.running_mean.copy_(torch.tensor([0.5, -0.5, 1.0]))
+    layer.running_var.copy_(torch.tensor([2.0, 3.0, 4.0]))
+    before = [buffer.clone() for buffer in layer.buffers()]
+    x = torch.randn(1, 3, generator=generator, dtype=torch.float64)
+    with statistics([layer], Source.BATCH, updates, None):
+        y = layer(x)
+    torch.testing.assert_close(y, (x - before[0]) / (before[1] + layer.eps).sqrt(), atol=1e-12, rtol=0)
+    assert all(torch.equal(a, b) for a, b in zip(before, layer.buffers(), strict=True))

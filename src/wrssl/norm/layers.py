@@ -23,21 +23,21 @@ class Weighted(_BatchNorm):
         """Normalise ``input`` with the statistics that the surrounding context asks for."""
         if self._pass_state is None or not (self.training or self.running_mean is None):
             return self._plain(input)
+        self._check_input_dim(input)
         asked = self.asked()
-        if asked.part is not None and asked.source is not Source.RUNNING:
-            self._check_input_dim(input)
+        if asked.weights is not None or (asked.part is not None and asked.source is not Source.RUNNING):
             return self._weighted(input, asked)
-        if asked.weights is not None:
-            self._check_input_dim(input)
-            return self._weighted(input, asked)
-        if asked.source is Source.RUNNING and self.running_mean is not None and self.running_var is not None:
-            self._check_input_dim(input)
+        lonely = input.numel() == input.shape[1]  # one value per channel has no variance; see ``moments.MIN_VALUES``
+        if (
+            (asked.source is Source.RUNNING or lonely)
+            and self.running_mean is not None
+            and self.running_var is not None
+        ):
             # Clones: backward needs the statistics of now, and a later pass may update the buffers before it.
             mean, var = self.running_mean.clone(), self.running_var.clone()
             return F.batch_norm(input, mean, var, self.weight, self.bias, False, 0.0, self.eps)
         if asked.updates:
             return self._plain(input)
-        self._check_input_dim(input)
         return F.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
 
     def asked(self) -> PassState:
