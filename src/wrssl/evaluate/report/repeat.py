@@ -10,7 +10,7 @@ from typing import Any
 FIT: dict[str, Any] = {
     "model": "auto", "method": "vat", "weights": "wr", "bn": "weighted", "gate": None, "fallback": True,
     "method_options": {}, "weight_options": {}, "batch_size": 100, "lr": None, "budget": "halves", "head": None,
-    "fast": True, "false_drop_rate": 0.05,
+    "fast": True, "false_drop_rate": 0.05, "devices": 1, "strategy": "auto", "precision": "32-true",
 }  # fmt: skip
 ALWAYS = ("steps", "seed", "threads", "device")  # said in any case: the machine or the data would choose another
 LOAD: dict[str, Any] = {
