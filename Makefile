@@ -43,7 +43,7 @@ campaign: $(STAMP)
 	@OMP_NUM_THREADS=1 WRSSL_PROFILE=campaign WRSSL_RECORD=$(CAMPAIGN)/properties.csv $(BIN)/python -m pytest \
 		tests/trust -m "campaign or not campaign" -p no:xdist --timeout 7200 $(ARGS)
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/campaign_kills.py --out $(CAMPAIGN)/kills.csv
-	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/soak.py --out $(CAMPAIGN)/soak.csv
 
 # One thread per worker: the workers share the cores, and small matrices gain nothing from more.
 test: lint

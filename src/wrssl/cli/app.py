@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-# Of several processes of one run, only the first talks.
-FOLLOWS = os.environ.get("LOCAL_RANK", "0") != "0"
+from wrssl.following import follows
 
 app = typer.Typer(
     name="wrssl",
@@ -25,7 +24,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command; an error that the user caused is one sentence and exit code 2."""
-    if FOLLOWS:
+    if follows():
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     try:
         code = app(standalone_mode=False)
@@ -47,7 +46,7 @@ def main() -> None:
         if not isinstance(error, WRSSLError):
             sys.stderr = sys.__stderr__
             raise
-        _fail(str(error), 2)
+        _fail(str(error), 2, getattr(error, "said_by_the_first", False))
 
 
 @contextmanager
@@ -83,10 +82,9 @@ def _usage(error: Any) -> str:
     return f"{message}; see: {command} --help"
 
 
-def _fail(message: str, code: int) -> None:
-    if FOLLOWS:  # what the others say too needs to be said once
-        message = f"process {os.environ['LOCAL_RANK']}: {message}"
-        sys.stderr = sys.stderr if "Another process" in message else sys.__stderr__
+def _fail(message: str, code: int, said_by_the_first: bool = False) -> None:
+    if follows() and not said_by_the_first:
+        message, sys.stderr = f"process {os.environ.get('LOCAL_RANK', '0')}: {message}", sys.__stderr__
     typer.echo(f"wrssl: {message}", err=True)
     sys.exit(code)
 

@@ -15,7 +15,7 @@ Lightning Fabric starts the processes, joins them and moves the messages (``laun
 from __future__ import annotations
 
 from wrssl.parallel.group import Group
-from wrssl.parallel.launch import Devices, check_devices, follows, launch, own_device
+from wrssl.parallel.launch import Devices, check_devices, launch, own_device
 from wrssl.parallel.spread import own_rows, spread
 
-__all__ = ["Devices", "Group", "check_devices", "follows", "launch", "own_device", "own_rows", "spread"]
+__all__ = ["Devices", "Group", "check_devices", "launch", "own_device", "own_rows", "spread"]

@@ -27,6 +27,8 @@ class Messages(Protocol):
 class LostProcessError(WRSSLError):
     """Another process of the run has ended, so that this one cannot go on."""
 
+    said_by_the_first = True  # so the others need not say it too
+
 
 class Group:
     """Processes that do the same steps on the same batches.

@@ -82,8 +82,3 @@ def _fabric(devices: int, strategy: str, precision: str, accelerator: str) -> An
 def own_device(name: str, devices: int) -> str:
     """Which of several GPUs this process has; a name with a number, or one process, stays as it is."""
     return f"{name}:{os.environ.get('LOCAL_RANK', '0')}" if name == "cuda" and devices > 1 else name
-
-
-def follows() -> bool:
-    """Whether this process was started by another one of its run."""
-    return os.environ.get("LOCAL_RANK", "0") != "0" or os.environ.get("NODE_RANK", "0") != "0"

@@ -33,7 +33,8 @@ def spread(group: Group, x: Tensor, run: Callable[[Tensor, Part | None], Tensor]
         run: from rows of ``x``, and what they are part of, to one row of output each.
     """
     if len(x) < group.size:  # too few to share: everybody runs all of them, and each counts for its share
-        return _Shared.apply(run(_Known.apply(x, group), None), group.size)  # type: ignore[no-untyped-call, no-any-return]
+        every: Tensor = _Own.apply(x, group, slice(0, len(x)))  # type: ignore[no-untyped-call]
+        return _Shared.apply(run(every, None), group.size)  # type: ignore[no-untyped-call, no-any-return]
     rows = own_rows(len(x), group.rank, group.size)
     part = Part(rows, len(x), lambda sums: _Add.apply(sums, group))  # type: ignore[no-untyped-call]
     output: Tensor = _All.apply(run(_Own.apply(x, group, rows), part), group, rows, len(x))  # type: ignore[no-untyped-call]
@@ -73,17 +74,6 @@ class _Add(torch.autograd.Function):
     def forward(ctx: Any, sums: Tensor, group: Group) -> Tensor:
         ctx.group = group
         return group.total(sums)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.group.total(grad), None
-
-
-class _Known(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
-        ctx.group = group
-        return x.clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

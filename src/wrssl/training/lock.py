@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from wrssl.api import OptionError
-from wrssl.parallel import follows
+from wrssl.following import follows
 from wrssl.training.files import make_folder, storing, write_json
 from wrssl.training.rundir import CONFIG, LOCK, STATE, claim
 
