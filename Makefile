@@ -6,13 +6,15 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint audit campaign format clean
+.PHONY: help demo test lint audit coverage mutants campaign format clean
 
 help:
 	@echo "make demo     install into .venv (once), then run wrssl demo"
 	@echo "make test     install, lint, then the whole test suite (ARGS='-k vat' for a part)"
 	@echo "make lint     ruff, mypy and bandit"
 	@echo "make audit    known vulnerabilities in what is installed; says how many packages it could look up"
+	@echo "make coverage the test suite again, and which lines of src/wrssl it ran; docs/results/campaign/coverage.csv"
+	@echo "make mutants  the formulas changed in hundreds of places, and whether a test noticed"
 	@echo "make campaign bad input, changed files, kills and a long run, for hours; results in docs/results/campaign"
 	@echo "make format   let ruff rewrite the code"
 	@echo "make clean    remove caches and builds; rm -rf .venv removes the environment"
@@ -36,9 +38,26 @@ lint: $(STAMP)
 audit: $(STAMP)
 	@$(BIN)/python tools/audit.py
 
-# Ten times as many cases per property as in the tests, new ones each time; not part of `make test`.
+# Tools that only these need, on top of what the tests need.
+TOOLS := .venv/.campaign
+$(TOOLS): $(STAMP)
+	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e ".[campaign]"
+	@touch $@
+
 CAMPAIGN := docs/results/campaign
-campaign: $(STAMP)
+
+# Without the tests that only run what stands in the documentation: those assert little.
+coverage: $(TOOLS)
+	@rm -f .coverage .coverage.*
+	@OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --cov --cov-report= --timeout 900 \
+		--ignore tests/test_readme.py --ignore tests/test_examples.py --ignore tests/test_docs_site.py $(ARGS)
+	@$(BIN)/python tools/coverage_table.py $(CAMPAIGN)/coverage.csv
+
+mutants: $(TOOLS)
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --out $(CAMPAIGN)/mutants.csv
+
+# Ten times as many cases per property as in the tests, new ones each time; not part of `make test`.
+campaign: $(TOOLS)
 	@mkdir -p $(CAMPAIGN)
 	@OMP_NUM_THREADS=1 WRSSL_PROFILE=campaign WRSSL_RECORD=$(CAMPAIGN)/properties.csv $(BIN)/python -m pytest \
 		tests/trust -m "campaign or not campaign" -p no:xdist --timeout 7200 $(ARGS)

@@ -1,0 +1,66 @@
+"""Which share of the lines of every room ran in the tests, from the data that ``make coverage`` left.
+
+    .venv/bin/python tools/coverage_table.py docs/results/campaign/coverage.csv
+
+Writes one row per file, prints one line per room, and ends with an error below ``LEAST``. Lines inside of loops that
+numba compiles count as not run, since nothing can watch them there.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+LEAST = 90.0  # percent
+SOURCE = Path("src") / "wrssl"
+
+
+def measured() -> dict[str, tuple[int, int]]:
+    """Per file its statements, and how many of them ran."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "coverage.json"
+        subprocess.run([sys.executable, "-m", "coverage", "json", "--quiet", "-o", str(path)], check=True)
+        files = json.loads(path.read_text())["files"]
+    found = {}
+    for name, content in files.items():
+        numbers = content["summary"]
+        found[Path(name).as_posix().partition("wrssl/")[2]] = (numbers["num_statements"], numbers["covered_lines"])
+    return found
+
+
+def share(statements: int, ran: int) -> float:
+    """In percent; a file without a statement has none that did not run."""
+    return 100 * ran / statements if statements else 100.0
+
+
+def main() -> None:
+    """Write the table of what ``make coverage`` left."""
+    files = measured()
+    missing = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")} - set(files)
+    if missing:
+        sys.exit(f"no data for {sorted(missing)[0]} and {len(missing) - 1} other files; run: make coverage")
+    target = Path(sys.argv[1])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("file", "statements", "ran", "percent"))
+        for name, (statements, ran) in sorted(files.items()):
+            writer.writerow((name, statements, ran, f"{share(statements, ran):.1f}"))
+    rooms: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for name, numbers in files.items():
+        for place in ({name.partition("/")[0] if "/" in name else "(top)"}) | {"all"}:
+            rooms[place] = [old + new for old, new in zip(rooms[place], numbers, strict=True)]
+    for room, (statements, ran) in sorted(rooms.items(), key=lambda item: (item[0] == "all", item[0])):
+        print(f"{room:<14}{ran:>6} of {statements:>6} lines  {share(statements, ran):5.1f} %")
+    total = share(*rooms["all"])
+    if total < LEAST:
+        sys.exit(f"{total:.1f} % of the lines ran, less than {LEAST:.0f} %")
+
+
+if __name__ == "__main__":
+    main()
