@@ -86,10 +86,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
 
 
 def pytest_sessionfinish() -> None:
-    """Write the file."""
+    """Write the file; what it says of properties that did not run now stays."""
     place = os.environ.get("WRSSL_RECORD")
     if place and seconds:
+        rows = {}
+        if os.path.exists(place):
+            with open(place, newline="", encoding="utf-8") as file:
+                rows = {row[0]: row for row in list(csv.reader(file))[1:]}
+        rows |= {name: [name, tried[name], failed[name], f"{seconds[name]:.1f}"] for name in seconds}
         with open(place, "w", newline="", encoding="utf-8") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["property", "cases", "failed", "seconds"])
-            rows.writerows([name, tried[name], failed[name], f"{seconds[name]:.1f}"] for name in sorted(seconds))
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["property", "cases", "failed", "seconds"])
+            writer.writerows(rows[name] for name in sorted(rows))

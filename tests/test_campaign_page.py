@@ -1,0 +1,42 @@
+"""The page of the campaign says what its files say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def program():
+    spec = importlib.util.spec_from_file_location("campaign_page", ROOT / "benchmarks" / "campaign_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_committed_page_is_what_the_committed_files_give():
+    made = program()
+    assert (made.FOLDER / made.PAGE).read_text(encoding="utf-8") == made.page(made.FOLDER)
+
+
+def test_it_counts_what_stands_in_the_files(tmp_path):
+    (tmp_path / "kills.csv").write_text(
+        "weights,method,phase,outcome\nwr,vat,saving,identical\nwr,vat,saving,lost\nuasd,pl,training,corrupt\n"
+    )
+    (tmp_path / "soak.csv").write_text(
+        "step,resident_bytes,handles,seconds\n10,1000000,7,1\n20,900000,7,2\n100,1010000,8,10\n"
+    )
+    (tmp_path / "properties.csv").write_text("property,cases,failed,seconds\na.py::x,200,0,1.5\na.py::y,1,1,0.6\n")
+    (tmp_path / "coverage.csv").write_text("file,statements,ran,percent\nnorm/a.py,30,30,100.0\napi.py,10,5,50.0\n")
+    text = program().page(tmp_path)
+    for words in (
+        "3 kills: 1 identical, 1 lost, 1 corrupt", "| `wr` on `vat` | 2 | 0 | 1 |", "(+1.00 %), +1 open files",
+        "100.0 ms each", "2 properties and tests, 201 cases, 1 failed", "87.5 % of 40 lines",
+        "| norm | 30 | 30 | 100.0 |",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_what_was_not_run_is_said(tmp_path):
+    assert program().page(tmp_path).count("Not run yet.") == 4
