@@ -153,8 +153,9 @@ def draw(found: list[Row], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
-    axis.plot([int(r["step"]) for r in found], [int(r["resident_bytes"]) / 1e6 for r in found], color="#33658a")
-    axis.set(xlabel="step", ylabel="resident memory, MB", ylim=(0, None), xlim=(0, None))
+    memory = [int(row["resident_bytes"]) / 1e6 for row in found]
+    axis.plot([int(row["step"]) for row in found], memory, color="#33658a")
+    axis.set(xlabel="step", ylabel="resident memory, MB", ylim=(0, 1.2 * max(memory)), xlim=(0, None))
     axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)

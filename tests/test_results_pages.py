@@ -20,7 +20,8 @@ from wrssl.experiments.results import RESULTS, append_row, read_rows
 from wrssl.experiments.tables import table_text
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results"
-OF_BENCHMARKS = {"default", "engine", "methods", "performance"}  # made by programs in benchmarks/, with other columns
+# Made by programs in benchmarks/, with other columns.
+OF_BENCHMARKS = {"campaign", "default", "engine", "methods", "performance", "scale"}
 MARKED = f"{BEGIN}.*?{END}"
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\.\d)")
 

@@ -54,7 +54,7 @@ running: list[str] = []
 
 
 def _name(item: pytest.Item) -> str:
-    return item.nodeid.rpartition("/")[2]
+    return f"{item.path.name}::{item.name}"
 
 
 def _counted(inner: Callable[..., None]) -> Callable[..., None]:

@@ -17,8 +17,9 @@ and p is too small.
     doubt   p ≤ 4·rate, or a weight below ½
     keep    everything else
 
-The table takes 53 bytes per member, plus the ids where they are more than numbers: the logits come in parts and go when
-they have been judged, and equal words are one object.
+The table takes 36 bytes per member, plus the ids where they are more than numbers: the logits come in parts and go when
+they have been judged, words are categories of one or two bytes, and whole numbers have the smallest type from int16 on
+that holds them (``evaluate/columns.py``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.api import OptionError
+from wrssl.evaluate.columns import coded, identifiers, label_column, whole_numbers
 from wrssl.priors.calibrate import conformal_p
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
     Belonging = Callable[[slice], tuple[NDArray[np.float64], NDArray[np.float64]] | None]
 
 FALSE_DROP_RATE = 0.05
-VERDICTS = np.array(["drop", "doubt", "keep"], dtype=object)
+VERDICTS = np.array(["doubt", "drop", "keep"], dtype=object)  # in this order: a table is sorted by it as by the words
+DOUBT, DROP, KEEP = range(3)
 
 
 def check_rate(rate: float) -> None:
@@ -56,9 +59,15 @@ def energy(logits: Tensor) -> Tensor:
 
 def verdict_of(p: NDArray[np.float64], weight: NDArray[np.float64], rate: float) -> NDArray[np.object_]:
     """``drop``, ``doubt`` or ``keep`` for each member, by the rule above."""
-    doubt = (p <= 4 * rate) | (weight < 0.5)
-    verdicts: NDArray[np.object_] = VERDICTS[np.where(p <= rate, 0, np.where(doubt, 1, 2))]
+    verdicts: NDArray[np.object_] = VERDICTS[verdict_codes(p, weight, rate)]
     return verdicts
+
+
+def verdict_codes(p: NDArray[np.float64], weight: NDArray[np.float64], rate: float) -> NDArray[np.int8]:
+    """The same as places in ``VERDICTS``."""
+    doubt = (p <= 4 * rate) | (weight < 0.5)
+    codes: NDArray[np.int8] = np.where(p <= rate, DROP, np.where(doubt, DOUBT, KEEP)).astype(np.int8)
+    return codes
 
 
 def verdict_table(
@@ -88,11 +97,9 @@ def verdict_table(
     """
     import pandas as pd
 
-    size, names = len(weight), np.asarray(classes)
+    size = len(weight)
     score, confidence = np.empty(size), np.empty(size)
-    verdict = np.empty(size, dtype=object)
-    names = names.astype(object) if names.dtype.kind in "US" else names
-    label = np.empty(size, dtype=names.dtype)
+    verdict, label = np.empty(size, dtype=np.int8), label_column(np.asarray(classes), size)
     usual, start = -energy(reference).double().numpy(), 0
     for part in (logits,) if isinstance(logits, Tensor) else logits:
         rows = slice(start, start := start + len(part))
@@ -101,34 +108,19 @@ def verdict_table(
             p = conformal_p(-energy(part).double().numpy(), usual)
             known = p, 1 - p
         best = part.softmax(1).max(1)
-        score[rows], verdict[rows] = known[1], verdict_of(known[0], weight[rows], rate)
-        confidence[rows], label[rows] = best.values.numpy(), names[best.indices.numpy()]
+        score[rows], verdict[rows] = known[1], verdict_codes(known[0], weight[rows], rate)
+        confidence[rows] = best.values.numpy()
+        label.fill(rows, best.indices.numpy())
     if start != size:
         raise ValueError(f"There are logits of {start} members and weights of {size}.")
     columns = {
-        "id": _identifiers(ids, size),
+        "id": identifiers(ids, size),
         "weight": weight.copy(),
         "ood_score": score,
-        "is_ood": _whole(is_ood, size, "int8"),
-        "verdict": verdict,
-        "cluster": _whole(cluster, size, "int32"),
-        "pseudo_label": label,
+        "is_ood": whole_numbers(is_ood, size, np.int8),
+        "verdict": coded(verdict, VERDICTS),
+        "cluster": whole_numbers(cluster, size, np.int16),
+        "pseudo_label": label.column(),
         "confidence": confidence,
     }
     return pd.DataFrame(columns, copy=False)  # all of them are fresh
-
-
-def _identifiers(ids: Sequence[Any] | NDArray[Any] | None, size: int) -> Any:
-    """What pandas can take without an object per member, if the ids are numbers in a row or an array."""
-    if ids is None or isinstance(ids, range):
-        return np.arange(size) if ids is None else np.arange(ids.start, ids.stop, ids.step)
-    return ids.copy() if isinstance(ids, np.ndarray) else list(ids)
-
-
-def _whole(values: Tensor | None, size: int, kind: str) -> Any:
-    """Whole numbers as a column; unknown ones as the nullable type of that width."""
-    import pandas as pd
-
-    if values is not None:
-        return values.numpy().astype(kind)
-    return pd.arrays.IntegerArray(np.zeros(size, dtype=kind), np.ones(size, dtype=bool))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from wrssl.priors.cross import Crossed, Standard, cross
-from wrssl.priors.samples import Matrix, Samples
+from wrssl.priors.samples import Matrix, Samples, shuffled
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Comparison:
         """Fit them: the scale of the rows, and what scores scaled rows."""
         random = np.random.default_rng(self.seed)
         for size in self.sizes:  # the two samples were drawn from the same stream, before
-            random.permutation(size)
+            shuffled(size, random)
         with threadpool_limits(1):
             scale = Standard.of(self.foreign)
             return scale, cross(Samples(scale(self.own), self.labels, scale(self.foreign)), self.kinds, random)

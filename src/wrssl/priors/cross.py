@@ -12,6 +12,7 @@ from wrssl.data.splits import spread
 from wrssl.priors.classes import Classifier, classifier, offsets
 from wrssl.priors.honest import honest_scores
 from wrssl.priors.kinds import KINDS
+from wrssl.priors.kinds.logistic import together
 from wrssl.priors.samples import Matrix, Samples, Score
 from wrssl.priors.stack import log_loss, stack
 
@@ -68,11 +69,13 @@ class Crossed:
 
     def score(self, rows: Matrix) -> NDArray[np.float64]:
         """The mean over the folds, for rows that no model was fitted to."""
+        wanted = np.flatnonzero(self.shares > 0)
+        said = {kind: together([models[kind] for models in self._models], rows) for kind in wanted.tolist()}
         total = np.zeros(len(rows))
-        for models, scale in zip(self._models, self._scale, strict=True):
-            for model, share, (mean, deviation) in zip(models, self.shares, scale, strict=True):
-                if share > 0:
-                    total += share * (model(rows) - mean) / deviation
+        for fold, scale in enumerate(self._scale):
+            for kind, by_fold in said.items():
+                mean, deviation = scale[kind]
+                total += self.shares[kind] * (by_fold[fold] - mean) / deviation
         logits = np.sum([classifier(rows) for classifier in self._classifiers], axis=0)
         scores: NDArray[np.float64] = total / len(self._models) + self._shift - self._offsets[logits.argmax(1)]
         return scores

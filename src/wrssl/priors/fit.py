@@ -21,7 +21,7 @@ from wrssl.data.patience import announced, walk
 from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
 from wrssl.priors.comparison import Comparison
 from wrssl.priors.kinds import DEFAULT
-from wrssl.priors.samples import Matrix
+from wrssl.priors.samples import Matrix, shuffled
 
 Index: TypeAlias = slice | NDArray[np.int64]
 POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
@@ -78,18 +78,17 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
     if min(len(known), size) < FEWEST:
         return ignorance(size, kinds)
     with announced("comparing the pool with the labels"):
-        chosen = np.sort(random.permutation(len(known))[:KNOWN_ROWS])
-        part = np.sort(random.permutation(size)[:POOL_ROWS])
+        chosen = np.sort(shuffled(len(known), random)[:KNOWN_ROWS]).astype(np.int64)
+        part = np.sort(shuffled(size, random)[:POOL_ROWS]).astype(np.int64)
         own, foreign = (_finite(rows[torch.from_numpy(at)]) for rows, at in ((known, chosen), (pool, part)))
         comparison = Comparison(own, labels[chosen], foreign, tuple(kinds), seed, (len(known), size))
         scale, crossed = comparison.models()
     scores = np.empty(size, dtype=np.float32)
     scores[part] = crossed.pool
     if len(part) < size:
-        outside = np.ones(size, dtype=bool)
-        outside[part] = False
         for rows in walk(size, CHUNK, "scoring the pool"):
-            there = np.flatnonzero(outside[rows])
+            inside = part[slice(*np.searchsorted(part, [rows.start, rows.stop]))] - rows.start
+            there = np.delete(np.arange(rows.stop - rows.start), inside)
             if len(there):
                 scores[rows.start + there] = crossed.score(scale(_finite(pool[rows])[there]))
     # Rounded like those of the pool: where every score is the same, equal must stay equal.

@@ -22,5 +22,12 @@ class Samples:
     pool: Matrix
 
 
+def shuffled(size: int, random: np.random.Generator) -> NDArray[np.int32] | NDArray[np.int64]:
+    """``random.permutation(size)``, number by number, in half of its memory where the numbers allow it."""
+    order = np.arange(size, dtype=np.int32 if size <= np.iinfo(np.int32).max else np.int64)
+    random.shuffle(order)  # draws the same whatever the type is
+    return order
+
+
 # Fits a score, high where a row looks like the reference and low where it looks like what only the pool holds.
 Kind: TypeAlias = Callable[[Samples, int], Score]

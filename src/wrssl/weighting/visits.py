@@ -37,8 +37,11 @@ class Visits:
 
     def deal(self, weights: Callable[[Tensor], Tensor], size: int) -> None:
         """Follow these weights from now on; one look at the whole pool."""
-        parts = [weights(index) for index in torch.arange(size).split(CHUNK)]
-        self.admission = torch.cat(parts).clamp_(self.floor, 1.0)
+        admission = torch.empty(size)  # filled part by part: the numbers of all members would take twice its memory
+        for start in range(0, size, CHUNK):
+            index = torch.arange(start, min(start + CHUNK, size))
+            admission[start : start + CHUNK] = weights(index)
+        self.admission = admission.clamp_(self.floor, 1.0)
 
     def share(self, index: Tensor, w: Tensor) -> Tensor:
         """The s of a batch with weights ``w``."""

@@ -24,11 +24,14 @@ def describe(verdicts: pd.DataFrame, order: NDArray[np.int64]) -> dict[str, Any]
     """
     if verdicts["cluster"].isna().any():
         return None
-    cluster = verdicts["cluster"].to_numpy(dtype=np.int64)
-    weight, verdict = verdicts["weight"].to_numpy(dtype=np.float64), verdicts["verdict"].to_numpy()
+    cluster = verdicts["cluster"].to_numpy(dtype=np.int32)
+    weight = verdicts["weight"].to_numpy(dtype=np.float64)
+    is_word = {word: (verdicts["verdict"] == word).to_numpy(dtype=bool) for word in ("keep", "doubt", "drop")}
     truth = None if verdicts["is_ood"].isna().any() else verdicts["is_ood"].to_numpy(dtype=np.float64)
     by_cluster = order[np.argsort(cluster[order], kind="stable")]  # within a cluster still by weight
-    names, starts = np.unique(cluster[by_cluster], return_index=True)
+    cluster = cluster[by_cluster]  # sorted now: np.unique would sort it once more, with a number for every member
+    starts = np.flatnonzero(np.diff(cluster, prepend=cluster[:1] - 1))
+    names = cluster[starts]
     rows = []
     for name, members in zip(names.tolist(), np.split(by_cluster, starts[1:]), strict=True):
         rows.append(
@@ -36,7 +39,7 @@ def describe(verdicts: pd.DataFrame, order: NDArray[np.int64]) -> dict[str, Any]
                 "cluster": name,
                 "size": len(members),
                 "mean_weight": float(weight[members].mean()),
-                **{word: int((verdict[members] == word).sum()) for word in ("keep", "doubt", "drop")},
+                **{word: int(chosen[members].sum()) for word, chosen in is_word.items()},
                 "foreign": None if truth is None else int(truth[members].sum()),
                 "members": members[evenly(len(members), PER_CLUSTER)].tolist(),
             }

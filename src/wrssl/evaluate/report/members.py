@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WORDS = ("keep", "doubt", "drop")
 BINS = 20
+CHUNK = 100_000
 NEAR = 1e-5  # weights come from float32: so close to the end of a bin is at the end
 BUDGET = 2_000_000
 MOST_COMPLETE = 200_000  # more would fit into no budget; do not even try
@@ -27,10 +28,16 @@ MOST_COMPLETE = 200_000  # more would fit into no budget; do not even try
 
 def summary(verdicts: pd.DataFrame) -> dict[str, Any]:
     """Counts over the whole pool: verdicts, weights in bins, how many each threshold keeps, and the truth if known."""
-    weight, verdict = verdicts["weight"].to_numpy(dtype=np.float64), verdicts["verdict"].to_numpy()
-    is_word = {word: verdict == word for word in WORDS}
-    place = np.clip((weight * BINS + NEAR).astype(np.int64), 0, BINS - 1)
-    at_least = np.cumsum(np.bincount(down(weight), minlength=SCALE + 1)[::-1])[::-1]
+    weight = verdicts["weight"].to_numpy(dtype=np.float64)
+    is_word = {word: (verdicts["verdict"] == word).to_numpy(dtype=bool) for word in WORDS}
+    steps, bins = np.zeros(SCALE + 1, dtype=np.int64), {word: np.zeros(BINS, dtype=np.int64) for word in WORDS}
+    for start in range(0, len(weight), CHUNK):  # in parts, since each number below takes eight bytes
+        rows = slice(start, start + CHUNK)
+        place = np.clip((weight[rows] * BINS + NEAR).astype(np.int64), 0, BINS - 1)
+        steps += np.bincount(down(weight[rows]), minlength=SCALE + 1)
+        for word, chosen in is_word.items():
+            bins[word] += np.bincount(place[chosen[rows]], minlength=BINS)
+    at_least = np.cumsum(steps[::-1])[::-1]
     return {
         "size": len(weight),
         "verdicts": {word: int(chosen.sum()) for word, chosen in is_word.items()},
@@ -38,7 +45,7 @@ def summary(verdicts: pd.DataFrame) -> dict[str, Any]:
         "lowest_weight": float(weight.min()),
         "highest_weight": float(weight.max()),
         "foreign_share": foreign_share(verdicts["ood_score"].to_numpy(dtype=np.float64)),
-        "histogram": {word: np.bincount(place[chosen], minlength=BINS).tolist() for word, chosen in is_word.items()},
+        "histogram": {word: counts.tolist() for word, counts in bins.items()},
         "kept_at": at_least[:: SCALE // 100].tolist(),
         "truth": _truth(verdicts, is_word),
     }

@@ -35,7 +35,7 @@ class Shown:
 
 def ordered(weight: NDArray[np.float64], score: NDArray[np.float64]) -> NDArray[np.int64]:
     """The members in the order above."""
-    return np.lexsort((np.arange(len(weight)), -score, weight)).astype(np.int64)
+    return np.lexsort((-score, weight)).astype(np.int64, copy=False)  # a stable sort: of equals the first comes first
 
 
 def evenly(length: int, number: int) -> NDArray[np.int64]:
@@ -55,11 +55,9 @@ def choose(order: NDArray[np.int64], montages: list[NDArray[np.int64]]) -> Shown
     size = len(order)
     if size <= MOST:
         return Shown(order, size, 0, True)
-    wanted = np.zeros(size, dtype=bool)  # by place in the order
-    place = np.empty(size, dtype=np.int64)
-    place[order] = np.arange(size)
-    for members in montages:
-        wanted[place[members]] = True
+    wanted = (
+        np.isin(order, np.concatenate(montages)) if montages else np.zeros(size, dtype=bool)
+    )  # by place in the order
     wanted[:ENDS] = wanted[size - ENDS :] = True
     left = MOST - int(wanted.sum())
     between = np.flatnonzero(~wanted)

@@ -9,23 +9,52 @@ Columns have variance 1, so two random rows are 2d apart (squared), and g = 1 le
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from wrssl.priors.kinds.logistic import logistic
-from wrssl.priors.samples import Kind, Samples, Score
+from wrssl.priors.samples import Kind, Matrix, Samples, Score
 
 FEATURES = 500
 RIDGE = 0.08  # of features that logistic() brings to variance 1
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """√(D/2) φ for rows with so many columns; equal arguments give equal features.
+
+    Attributes:
+        width: g.
+        columns: d.
+        seed: of Ω and c.
+    """
+
+    width: float
+    columns: int
+    seed: int
+
+    @cached_property
+    def _drawn(self) -> tuple[Matrix, Matrix]:
+        random = np.random.default_rng(self.seed)
+        spread = np.float32((self.width / self.columns) ** 0.5)
+        omega = random.standard_normal((self.columns, FEATURES), dtype=np.float32) * spread
+        shift = random.uniform(0, 2 * np.pi, FEATURES).astype(np.float32)  # a NumPy generator  # nosec B311
+        return omega, shift
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        """One row of features per row."""
+        omega, shift = self._drawn
+        angle: Matrix = rows @ omega
+        angle += shift
+        return np.cos(angle, out=angle)
 
 
 def kernel(width: float) -> Kind:
     """The kind with g = ``width``."""
 
     def fit(samples: Samples, seed: int) -> Score:
-        columns = samples.known.shape[1]
-        random = np.random.default_rng(seed)
-        omega = random.standard_normal((columns, FEATURES), dtype=np.float32) * np.float32((width / columns) ** 0.5)
-        shift = random.uniform(0, 2 * np.pi, FEATURES).astype(np.float32)  # a NumPy generator  # nosec B311
-        return logistic(samples, lambda rows: np.cos(rows @ omega + shift), RIDGE)
+        return logistic(samples, Fourier(width, samples.known.shape[1], seed), RIDGE)
 
     return fit

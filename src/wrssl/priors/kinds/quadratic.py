@@ -14,8 +14,12 @@ RIDGE = 0.5  # strong, since there are more features than references
 def products(rows: Matrix) -> Matrix:
     """(x_i)_i and (x_i x_j)_{i ≤ j} for the first columns."""
     x = rows[:, :COLUMNS]
-    first, second = np.triu_indices(x.shape[1])
-    return np.concatenate([x, x[:, first] * x[:, second]], axis=1)
+    width = x.shape[1]
+    found = np.empty((len(x), width + width * (width + 1) // 2), dtype=x.dtype)
+    found[:, :width], place = x, width
+    for first in range(width):  # slices: several times as fast as gathering the columns of all pairs
+        np.multiply(x[:, first : first + 1], x[:, first:], out=found[:, place : (place := place + width - first)])
+    return found
 
 
 def quadratic(samples: Samples, seed: int) -> Score:
