@@ -111,7 +111,7 @@ class Batches:
         return prepare(x[rows]).to(self.device)
 
     def _held_out(self, rows: Tensor, step: int) -> Tensor:
-        """Cross-fitting: the rows of the labelled batch of a fold that is drawn for this step, and never all of them."""
+        """Cross-fitting: the rows of the labelled batch of a fold drawn for this step, and never all of them."""
         folds = self.folds[rows]
         present: list[int] = folds.unique().tolist()
         if len(present) == 1:  # of a tiny batch
