@@ -55,6 +55,7 @@ coverage: $(TOOLS)
 
 mutants: $(TOOLS)
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --out $(CAMPAIGN)/mutants.csv
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --out $(CAMPAIGN)/mutants.csv --page
 
 # Ten times as many cases per property as in the tests, new ones each time; not part of `make test`.
 campaign: $(TOOLS)

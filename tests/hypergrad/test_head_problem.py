@@ -68,6 +68,54 @@ def test_mixed_term_is_double_backward_and_forward_mode(case, randn):
     close(closed, network.mixed(theta.detach().reshape(-1), q.reshape(-1)))
 
 
+def test_the_defaults_are_cross_entropy_one_to_one_and_nothing_else(head_arguments, randn):
+    """λ = 1, no ridge, no damping, the exact Hessian; in ``head_hypergradient`` too."""
+    W, b, h_l, y_l, h_u, t, w, *_ = arguments = head_arguments()
+    problem, stated = HeadProblem(*arguments), HeadProblem(*arguments, zloss="ce", coef=1.0, ridge=0.0, damping=0.0)
+    theta = problem.start()
+    r = F.cross_entropy(F.linear(h_u, W, b), t, reduction="none")
+    close(problem.train_loss(theta), F.cross_entropy(F.linear(h_l, W, b), y_l) + (w * r).mean())
+    u = randn(*theta.shape, seed=52)
+    assert torch.equal(problem.train_gradient(theta), stated.train_gradient(theta))
+    assert torch.equal(problem.curvature(theta)(u), stated.curvature(theta)(u))
+    plain = implicit_hypergradient(stated, "exact").gradient
+    assert torch.equal(head_hypergradient(*arguments), plain)
+    other = implicit_hypergradient(HeadProblem(*arguments, zloss="mse", curvature="gauss-newton"), "exact").gradient
+    assert torch.equal(head_hypergradient(*arguments, loss="mse", curvature="gauss-newton"), other)
+
+
+def test_the_tensors_have_names_and_the_options_no_places(head_arguments):
+    arguments, names = head_arguments(), ("W", "b", "h_l", "y_l", "h_u", "targets", "w", "h_v", "y_v")
+    named = dict(zip(names, arguments, strict=True))
+    assert torch.equal(head_hypergradient(**named, ridge=0.1), head_hypergradient(*arguments, ridge=0.1))
+    assert torch.equal(HeadProblem(**named).start(), HeadProblem(*arguments).start())
+    for function in (head_hypergradient, HeadProblem):
+        with pytest.raises(TypeError, match="positional"):
+            function(*arguments, "ce")
+
+
+@pytest.mark.parametrize(("ridge", "damping"), [(0.0, 0.0), (0.2, 0.0), (0.0, 0.3), (0.2, 0.3)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_gauss_newton_is_the_sum_over_the_rows(loss, bias, ridge, damping, head_arguments, randn):
+    """``Σ_i c_i M_i q h_i h_iᵀ + (μ + δ) q``, row by row; M is S for ce and kl, (2/C) S² for mse, 0 for entropy."""
+    W, b, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments()
+    t = 3 * t if loss == "ce" else t  # targets that sum to 3: M = 3 S
+    options = {"zloss": loss, "coef": 2.0, "ridge": ridge, "damping": damping, "curvature": "gauss-newton"}
+    problem = HeadProblem(W, b if bias else None, h_l, y_l, h_u, t, w, h_v, y_v, **options)
+    theta = problem.start()
+    q = randn(*theta.shape, seed=53)
+    expected = (ridge + damping) * q
+    for h, c, labeled in [(h, 1 / 24, True) for h in h_l] + [
+        (h, 2 / 30 * w_j, False) for h, w_j in zip(h_u, w, strict=True)
+    ]:
+        row = torch.cat([h, h.new_ones(1)]) if bias else h
+        p = (theta @ row).softmax(0)
+        S = torch.diag(p) - torch.outer(p, p)
+        M = S if labeled else {"ce": 3 * S, "kl": S, "mse": 2 / 3 * S @ S, "entropy": 0 * S}[loss]
+        expected = expected + c * torch.outer(M @ (q @ row), row)
+    close(problem.curvature(theta)(q), expected)
+
+
 def test_gauss_newton_is_positive_semidefinite(loss, head):
     problem = head(zloss=loss, curvature="gauss-newton", ridge=0.0, coef=20.0)
     product, theta = problem.curvature(problem.start()), problem.start()
@@ -203,6 +251,10 @@ def test_other_mistakes_are_refused_with_a_sentence(head_arguments):
         with_argument(2, good[2][:, :4])
     with pytest.raises(DataError, match="class numbers from 0 to 2"):
         with_argument(3, good[3] + 1)
+    for position in (3, 8):
+        with pytest.raises(DataError, match="class numbers from 0 to 2"):
+            with_argument(position, good[position] - 1)
+        with_argument(position, good[position].clamp(1, 2))  # a class may be missing
     with pytest.raises(DataError, match="class numbers"):
         with_argument(8, F.one_hot(good[8], 3))
     with pytest.raises(DataError, match="one_hot"):
@@ -217,6 +269,7 @@ def test_other_mistakes_are_refused_with_a_sentence(head_arguments):
 def test_an_empty_pool_or_no_labels_are_fine(head_arguments):
     W, b, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments()
     assert head_hypergradient(W, b, h_l, y_l, h_u[:0], t[:0], w[:0], h_v, y_v, ridge=0.1).shape == (0,)
-    g = head_hypergradient(W, b, h_l[:0], y_l[:0], h_u, t, w, h_v, y_v, ridge=0.1)
-    assert g.shape == w.shape
-    assert torch.isfinite(g).all()
+    for curvature in ("exact", "gauss-newton"):
+        g = head_hypergradient(W, b, h_l[:0], y_l[:0], h_u, t, w, h_v, y_v, ridge=0.1, curvature=curvature)
+        assert g.shape == w.shape
+        assert torch.isfinite(g).all()

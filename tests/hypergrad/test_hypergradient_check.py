@@ -6,7 +6,17 @@ import pytest
 import torch
 
 from wrssl.api import DivergenceError, OptionError
-from wrssl.hypergrad import HeadProblem, check_head, check_one_step, compare, exact, stationary_point
+from wrssl.hypergrad import (
+    CheckResult,
+    Estimate,
+    HeadProblem,
+    check_head,
+    check_one_step,
+    compare,
+    exact,
+    stationary_point,
+)
+from wrssl.hypergrad.check import _spread
 from wrssl.hypergrad.forward import directional
 
 
@@ -57,6 +67,44 @@ def test_verdicts():
     assert compare(truth, truth).passed
 
 
+@pytest.mark.parametrize(
+    ("cosine", "words"),
+    [(0.99, "size is off"), (0.91, "size is off"), (0.89, "roughly"), (0.01, "roughly"), (-0.01, "wrong way")],
+)
+def test_the_verdict_follows_the_angle(cosine, words):
+    estimate = torch.tensor([cosine, (1 - cosine**2) ** 0.5], dtype=torch.float64)
+    result = compare(5.0 * estimate, torch.tensor([2.0, 0.0], dtype=torch.float64))
+    assert result.cosine == pytest.approx(cosine, abs=1e-12)
+    assert words in result.verdict
+    assert not result.passed
+
+
+@pytest.mark.parametrize(
+    ("rho", "hint"), [(None, ": use more solver"), (9e-4, ": use more solver"), (2e-3, "look-ahead")]
+)
+def test_the_hint_follows_the_stationarity(rho, hint):
+    gradient = torch.tensor([1.0, 1.0], dtype=torch.float64)
+    estimate = Estimate(gradient, None, None, None, None if rho is None else torch.tensor(rho))
+    result = compare(estimate, torch.tensor([1.0, 0.0], dtype=torch.float64))
+    assert hint in result.verdict
+    assert ("stationarity" in str(result)) == (rho is not None)
+    assert "curvature" not in str(result)
+
+
+def test_the_relative_error_decides():
+    truth = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    near, far = compare(truth * (1 + 0.9e-4), truth), compare(truth * (1 + 1.1e-4), truth)
+    assert near.relative_error == pytest.approx(0.9e-4)
+    assert (near.passed, far.passed) == (True, False)
+    assert compare(truth * 1.5, truth, tolerance=0.5).passed  # 0.5 exactly: up to the tolerance, which is included
+    zero = torch.zeros(2, dtype=torch.float64)
+    assert "nothing was tested" in compare(zero, zero).verdict
+    assert "nothing was tested" not in compare(truth, zero).verdict
+    assert "nothing was tested" not in compare(zero, truth).verdict
+    assert compare(zero, truth).relative_error == 1.0
+    assert compare(zero, truth).cosine == 0.0
+
+
 def test_one_step_check_works_for_heads_too(head):
     result = check_one_step(head(), 1.0, indices=[1, 2, 3])
     assert result.relative_error < 1e-6
@@ -85,3 +133,20 @@ def test_a_problem_without_a_minimum_ends_with_a_sentence(head):
 def test_forward_mode():
     x, u = torch.tensor([1.0, 2.0]), torch.tensor([1.0, -1.0])
     assert directional(torch.square, x, u).tolist() == [2.0, -4.0]
+
+
+@pytest.mark.parametrize(
+    ("size", "chosen"), [(0, []), (1, [0]), (2, [0, 1]), (8, list(range(8))), (30, [0, 4, 8, 12, 17, 21, 25, 29])]
+)
+def test_eight_examples_are_spread_over_the_batch(size, chosen):
+    assert _spread(size) == chosen
+
+
+def test_results_hold_a_tolerance_of_their_own_and_are_compared_as_objects():
+    one, other = torch.ones(2, dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    assert CheckResult(1.0, 0.9e-4, one, other).passed
+    assert not CheckResult(1.0, 1.1e-4, one, other).passed
+    for make in (lambda: compare(one, one), lambda: Estimate(one.clone(), None, None, None, None)):
+        result = make()
+        assert result == result
+        assert result != make()

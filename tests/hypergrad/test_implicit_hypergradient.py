@@ -162,6 +162,22 @@ def test_relative_damping_is_a_fraction_of_the_largest_eigenvalue(head):
     torch.testing.assert_close(series.gradient, fixed.gradient)
 
 
+def test_the_largest_eigenvalue_takes_ten_products_and_one_more_after_the_look_ahead(head):
+    problem, curvature = head(), head().curvature
+    expected, vector = largest_eigenvalue(curvature(problem.start()), problem.start(), iterations=10)
+    for options in ({"relative_damping": 0.1}, {"lookahead": 2}):
+        estimate = implicit_hypergradient(problem, "cg", **options)
+        assert torch.equal(estimate.largest_eigenvalue, expected)
+        assert torch.equal(estimate.eigenvector, vector)
+    torch.testing.assert_close(estimate.step, 1 / expected)
+    there = problem.start()
+    for _ in range(2):
+        there = there - problem.train_gradient(there) / expected
+    again, _ = largest_eigenvalue(curvature(there), there, start=vector, iterations=1)
+    both = implicit_hypergradient(problem, "cg", lookahead=2, relative_damping=0.1)
+    torch.testing.assert_close(both.largest_eigenvalue, again, rtol=1e-12, atol=0)
+
+
 def test_warm_start_needs_one_product(head):
     problem = head()
     cold = implicit_hypergradient(problem, "neumann", power_iterations=200)

@@ -82,6 +82,23 @@ def test_a_null_space_is_harmless(system, randn):
     torch.testing.assert_close(exact(lambda u: matrix @ u, b + n), expected, rtol=1e-8, atol=1e-8)
 
 
+def test_what_the_null_space_holds_is_no_growth(system, randn):
+    """A part of b that H does not see stays in every term; rounding lengthens it now and then, and that is no sign."""
+    n = randn(12, seed=5)
+    n = n / n.norm()
+    project = torch.eye(12, dtype=torch.float64) - torch.outer(n, n)
+    matrix = (project @ system[0] @ project).float()
+    b = n.float() + 0.1 * randn(12, seed=0).float()
+    for terms in range(70, 170):  # once the rest has vanished
+        assert torch.isfinite(neumann(lambda u: matrix @ u, b, terms=terms, alpha=0.5)).all()
+
+
+def test_no_term_is_the_right_hand_side_whatever_that_is(system):
+    for value in (1.0, torch.inf):
+        b = torch.full((3, 4), value, dtype=torch.float64)
+        assert torch.equal(neumann(system[1], b, terms=0, alpha=0.5), 0.5 * b)
+
+
 def test_cg_is_best_in_its_krylov_space(system):
     matrix, matvec, b, x = system
 
@@ -129,6 +146,16 @@ def test_largest_eigenvalue_is_right_reproducible_and_can_be_warm_started(system
     lower = [float(largest_eigenvalue(matvec, b, iterations=k)[0]) for k in (1, 2, 5, 10)]
     assert lower == sorted(lower)
     assert lower[-1] <= 2.0 + 1e-12
+
+
+def test_arguments_have_names_and_options_no_places(system):
+    _, matvec, b, _ = system
+    assert torch.equal(largest_eigenvalue(matvec=matvec, like=b)[0], largest_eigenvalue(matvec, b, iterations=10)[0])
+    for function in (largest_eigenvalue, cg, neumann):
+        with pytest.raises(TypeError, match="positional"):
+            function(matvec, b, b)
+    for solver in SOLVERS.values():
+        assert torch.equal(solver(matvec=matvec, b=b), solver(matvec, b))
 
 
 def test_no_curvature_at_all_stays_finite():

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from wrssl.api import OptionError
-from wrssl.hypergrad import LOSSES, automatic, logit_loss
+from wrssl.hypergrad import LOSSES, LogitLoss, automatic, logit_loss
 
 REFERENCE = {
     "ce": lambda z, t: -(t * z.log_softmax(1)).sum(1),
@@ -94,3 +94,11 @@ def test_a_target_of_zero_keeps_the_reverse_kl_finite():
 def test_unknown_loss_names_the_known_ones():
     with pytest.raises(OptionError, match="ce, mse, kl, entropy"):
         logit_loss("hinge")
+
+
+def test_a_loss_without_all_its_derivatives_cannot_be_made():
+    assert LogitLoss.__abstractmethods__ == {"value", "gradient", "hessian", "gauss_newton"}
+    for missing in LogitLoss.__abstractmethods__:
+        given = {name: (lambda *_: None) for name in LogitLoss.__abstractmethods__ - {missing}}
+        with pytest.raises(TypeError, match=missing):
+            type("Half", (LogitLoss,), given)()

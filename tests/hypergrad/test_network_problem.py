@@ -119,6 +119,16 @@ def test_both_orders_of_derivatives_give_the_same_products(problem, randn):
         NetworkProblem({"w": u}, torch.sum, torch.sum, torch.sum, u, hessian="mixed")
 
 
+@pytest.mark.parametrize(("order", "passes"), [("forward", 3), ("reverse", 1)])
+def test_reverse_over_reverse_evaluates_the_loss_once_for_all_products(problem, order, passes):
+    calls, labeled = [], problem.labeled
+    problem.labeled, problem.hessian = lambda params: calls.append(0) or labeled(params), order
+    product = problem.curvature(problem.start())
+    for _ in range(3):
+        product(problem.start())
+    assert len(calls) == passes
+
+
 def test_the_three_solvers_agree_near_a_minimum(problem):
     convex = problem.at(problem.start())
     convex.damping = 3.0  # above every negative eigenvalue of this small network

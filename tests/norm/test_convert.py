@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -97,6 +98,17 @@ def test_sync_batch_norm_runs_in_one_process_on_the_cpu(generator):
     with sample_weights(layer, w):
         y = layer(x)
     torch.testing.assert_close(y[:2], plain(x[:2]), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_weighted_sync_batch_norm_knows_how_many_processes_there_are(processes, generator, monkeypatch):
+    """Statistics of this process alone would differ between several, so they are refused there."""
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: processes)
+    layer, x = WeightedSyncBatchNorm(3), torch.randn(4, 3, generator=generator)
+    refused = pytest.raises(ModelError, match="processes") if processes > 1 else nullcontext()
+    with sample_weights(layer, torch.ones(4)), refused:
+        torch.testing.assert_close(layer(x), nn.BatchNorm1d(3)(x))
 
 
 def test_hooks_copies_and_pickles_survive(generator):

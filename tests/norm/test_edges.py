@@ -149,3 +149,40 @@ def test_a_batch_of_one_value_is_normalised_with_the_running_statistics(updates,
         y = layer(x)
     torch.testing.assert_close(y, (x - before[0]) / (before[1] + layer.eps).sqrt(), atol=1e-12, rtol=0)
     assert all(torch.equal(a, b) for a, b in zip(before, layer.buffers(), strict=True))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-10, 1e-5])
+def test_without_running_statistics_vanishing_weights_count_alike(scale, generator):
+    layer = WeightedBatchNorm2d(3, track_running_stats=False).double()
+    x = 5 + 2 * torch.randn(8, 3, 2, 2, generator=generator, dtype=torch.float64)
+    with sample_weights(layer, torch.full((8,), scale, dtype=torch.float64)):
+        y = layer(x)
+    mean, variance = x.mean((0, 2, 3), keepdim=True), x.var((0, 2, 3), unbiased=False, keepdim=True)
+    torch.testing.assert_close(y, (x - mean) / (variance + layer.eps).sqrt(), atol=1e-12, rtol=0)
+
+
+def test_an_empty_batch_is_torch_s_business():
+    layer, plain = WeightedBatchNorm1d(3), nn.BatchNorm1d(3)
+    with statistics([layer], Source.BATCH, True, None):
+        assert layer(torch.zeros(0, 3)).shape == plain(torch.zeros(0, 3)).shape
+    for mine, theirs in zip(layer.buffers(), plain.buffers(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("updates", [True, False])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("tracked", [True, False])
+@pytest.mark.parametrize("source", Source)
+def test_what_a_layer_is_asked_for(source, tracked, training, updates):
+    """In evaluation nothing is updated, and a layer that tracks statistics takes those."""
+    layer, w = WeightedBatchNorm1d(3, track_running_stats=tracked).train(training), torch.ones(4)
+    assert layer.asked()[:3] == (Source.RUNNING if tracked and not training else Source.BATCH, training, None)
+    with statistics([layer], source, updates, w if source is Source.WEIGHTED else None):
+        asked = layer.asked()
+    if tracked and (not training or source is Source.RUNNING):
+        assert asked[:2] == (Source.RUNNING, False)
+    elif source is Source.WEIGHTED:
+        assert asked[:2] == (Source.WEIGHTED, updates and training)
+        assert torch.equal(asked.weights, w)
+    else:
+        assert asked[:2] == (Source.BATCH, updates)

@@ -72,6 +72,19 @@ def test_same_numbers(shape, weights, options, generator):
     assert_same([y, *dy, *buffers.values()], [z, *dz, *expected.values()])
 
 
+@pytest.mark.parametrize("shape", [(12, 5), (12, 5, 1, 1), (12, 5, 3, 3)], ids=str)
+def test_the_same_numbers_without_a_graph(shape, generator):
+    layer, w = random_layer(shape, generator), torch.rand(12, generator=generator, dtype=torch.float64)
+    x = 3 + 2 * torch.randn(shape, generator=generator, dtype=torch.float64)
+    results = []
+    for native in (True, False):
+        twin = copy.deepcopy(layer)
+        with torch.no_grad(), native_kernels(native), sample_weights(twin, w):
+            results.append([twin(x), *twin.buffers()])
+    assert results[0][0].shape == shape
+    assert_same(*results)
+
+
 @pytest.mark.parametrize("far", [1e3, 1e6])
 def test_faraway_examples_without_weight_change_nothing(far, generator):
     layer, w = random_layer((12, 3, 4, 4), generator), (torch.arange(12) < 7).double()

@@ -52,6 +52,17 @@ def test_the_switch(layer, x, w):
         assert is_native(run(layer, x, w))
 
 
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [((6, 3), "TableNorm"), ((6, 3, 1, 1), "TableNorm"), ((6, 3, 4, 4), "_Native"), ((6, 4, 2, 2), "_Native")],
+    ids=str,
+)
+def test_one_number_per_channel_has_a_function_of_its_own(shape, name, w, generator):
+    kind = WeightedBatchNorm1d if len(shape) == 2 else WeightedBatchNorm2d
+    x = torch.randn(shape, generator=generator, dtype=torch.float64)
+    assert name in run(kind(shape[1]).double(), x, w).grad_fn.name()
+
+
 @pytest.mark.parametrize("case", ["channels-last", "transposed", "sliced"])
 def test_other_memory_orders_are_composed_and_right(case, layer, x, w):
     other = {
