@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,16 @@ COMMON = {
 settings.register_profile("ci", max_examples=20, derandomize=True, database=None, **COMMON)
 settings.register_profile("campaign", max_examples=200, database=None, print_blob=True, **COMMON)
 settings.load_profile(os.environ.get("WRSSL_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_arrives():
+    """A shell starts what runs in its background deaf to Ctrl-C, and children inherit that; tests of it would fail."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

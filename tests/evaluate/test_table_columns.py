@@ -19,6 +19,7 @@ from wrssl.evaluate.columns import identifiers, label_column, smallest_whole, wh
         (0, 2**31 - 1, "int32"),
         (0, 2**31, "int64"),
         (-(2**63), 2**63 - 1, "int64"),
+        (0, 2**63, "uint64"),
     ],
 )
 def test_the_smallest_type_that_holds_both_ends(low, high, want):

@@ -17,12 +17,13 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WHOLE = (np.int16, np.int32, np.int64)
+WHOLE = (np.int16, np.int32, np.int64, np.uint64)
 
 
-def smallest_whole(low: int, high: int, at_least: type[np.signedinteger[Any]] = np.int16) -> np.dtype[Any]:
-    """The first of ``at_least``, int16, int32, int64 that holds both numbers."""
-    fits = (kind for kind in (at_least, *WHOLE) if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+def smallest_whole(low: int, high: int, at_least: type[np.integer[Any]] = np.int16) -> np.dtype[Any]:
+    """The first of ``at_least``, int16, int32, int64, uint64 that holds both numbers."""
+    kinds: tuple[type[np.integer[Any]], ...] = (at_least, *WHOLE)
+    fits = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
     return np.dtype(next(fits))
 
 
