@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import default_figures
 import pandas as pd
-from default_grid import METHODS, POOLS, RIVALS, Cell, shared
+from default_grid import METHODS, POOLS, RIVALS, STAGES, Cell, shared
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "default"
 FIELDS = list(Cell.__dataclass_fields__)
@@ -36,7 +36,8 @@ CANDIDATES = ("wr", "none", "supervised")  # the models that the fallback choose
 CHOICE = ("test_accuracy", "val_accuracy", "val_loss")
 LABELS = {
     "none": "plain", "fallback": "wr with fallback", "clean": "clean pool", "learner": "supervised + validation labels",
-    "vat": "VAT", "pl": "PL", "pi": "Pi", "mt": "MT",
+    "vat": "VAT", "pl": "PL", "pi": "Pi", "mt": "MT", "wr:refine=false": "without refinement",
+    "wr:admit=false": "without visits by weight",
 }  # fmt: skip
 AUROC = {"fashion": 0.99, "emnist": 0.95, "mean": 0.95}
 AUROC_LABELS_ONLY = {"fashion": 0.98, "emnist": 0.90, "mean": 0.70}
@@ -242,31 +243,32 @@ def claims_vat(rows: Rows) -> Iterator[Claim]:
     yield Claim(text, f"{number(mean)} %", mean >= 96 - TINY, *rows.count(runs([place], "wr")))
 
 
-def shortfall(rows: Rows, place: Place) -> float:
+def shortfall(rows: Rows, place: Place, name: str) -> float:
     """``wr − max(plain, clean) + 0.5 + SE``, the error being that of the paired difference; negative is too low."""
-    both = together(*(rows.accuracy(place, name) for name in ("wr", "none", "clean")))
+    both = together(*(rows.accuracy(place, each) for each in (name, "none", "clean")))
     better = 1 if both[1].mean() >= both[2].mean() else 2
     found = paired(both[0], both[better])
     return found.mean + 0.5 + found.error
 
 
 def claims_core(rows: Rows) -> Iterator[Claim]:
-    """2: every pool and every base method at 50 %."""
-    count = rows.count(runs(CORE, "none", "clean", "wr"))
-    gaps = {place: gap_at(rows, place, "wr") for place in CORE}
-    gaps = {place: value for place, value in gaps.items() if not isnan(value)}
-    mean = fmean(gaps.values()) if gaps else NAN
-    where = f"the {len(gaps)} core cells in which a clean pool is worth 2 points"
-    text = "2. core cells with clean ≥ plain + 2: wr recovers at least 80 % of the gap on their mean"
-    yield Claim(text, f"{number(mean, 1)} % over {where}", mean >= 80, *count)
-    worst = min(gaps, key=gaps.__getitem__, default=None)
-    text = "2. core cells with clean ≥ plain + 2: wr recovers at least 50 % of the gap in each"
-    words = "no cell to judge" if worst is None else f"least {number(gaps[worst], 1)} % ({worst})"
-    yield Claim(text, words, worst is not None and gaps[worst] >= 50, *count)
-    rest = {place: shortfall(rows, place) for place in CORE if place not in gaps}
-    rest = {place: value for place, value in rest.items() if not isnan(value)}
-    text = "2. all other core cells: wr ≥ max(plain, clean) − 0.5 − one standard error"
-    yield Claim(text, least_of(rest, "points to spare"), all(value >= -TINY for value in rest.values()), *count)
+    """2: every pool and every base method at 50 %, as a user has it (with fallback) and without the fallback."""
+    for name in ("wr", "fallback"):
+        count, called = rows.count(runs(CORE, "none", "clean", name)), label(name)
+        gaps = {place: gap_at(rows, place, name) for place in CORE}
+        gaps = {place: value for place, value in gaps.items() if not isnan(value)}
+        mean = fmean(gaps.values()) if gaps else NAN
+        where = f"the {len(gaps)} core cells in which a clean pool is worth 2 points"
+        text = f"2. core cells with clean ≥ plain + 2: {called} recovers at least 80 % of the gap on their mean"
+        yield Claim(text, f"{number(mean, 1)} % over {where}", mean >= 80, *count)
+        worst = min(gaps, key=gaps.__getitem__, default=None)
+        text = f"2. core cells with clean ≥ plain + 2: {called} recovers at least 50 % of the gap in each"
+        words = "no cell to judge" if worst is None else f"least {number(gaps[worst], 1)} % ({worst})"
+        yield Claim(text, words, worst is not None and gaps[worst] >= 50, *count)
+        rest = {place: shortfall(rows, place, name) for place in CORE if place not in gaps}
+        rest = {place: value for place, value in rest.items() if not isnan(value)}
+        text = f"2. all other core cells: {called} ≥ max(plain, clean) − 0.5 − one standard error"
+        yield Claim(text, least_of(rest, "points to spare"), all(value >= -TINY for value in rest.values()), *count)
 
 
 def claims_safety(rows: Rows) -> Iterator[Claim]:
@@ -323,9 +325,9 @@ def labels_only(rows: Rows, ood: str) -> pd.Series:
 
 def claims_rivals(rows: Rows) -> Iterator[Claim]:
     """5: better than every other weighting."""
-    for name in RIVALS:
+    for name in ("none", "prior", *RIVALS):
         more = paired(over_rivalry(rows, "wr"), over_rivalry(rows, name))
-        text = f"5. wr without fallback better than {name} on the mean over {len(RIVALRY)} cells"
+        text = f"5. wr without fallback better than {label(name)} on the mean over {len(RIVALRY)} cells"
         yield Claim(text, f"{more} points", more.mean > 0, *rows.count(runs(RIVALRY, "wr", name)))
 
 
@@ -427,9 +429,8 @@ def detection_table(rows: Rows) -> str:
     return table(["", *POOLS], lines)
 
 
-def rival_tables(rows: Rows) -> str:
-    """Every cell, and the differences over all of them."""
-    names = ("none", *RIVALS, "prior", "wr")
+def comparison_tables(rows: Rows, names: Sequence[str]) -> str:
+    """Every cell in which the rivals ran, and the differences over all of them; ``wr`` is the last name."""
     lines = [[str(p), *(mean_only(rows.accuracy(p, name), p.seeds) for name in names)] for p in RIVALRY]
     lines.append(["**mean**", *(mean_only(over_rivalry(rows, name), PAIRS) for name in names)])
     cells = table(["cell", *map(label, names)], lines)
@@ -522,7 +523,12 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "Rivals": (
         "Mean test accuracy at 50 % over seeds 0–2; below, paired differences over cells and seeds ± standard error."
         "\n\n![Overall mean per weighting](rivals.png)",
-        rival_tables,
+        lambda rows: comparison_tables(rows, ("none", *RIVALS, "prior", "wr")),
+    ),
+    "Stages": (
+        "The same cells with a stage of `wr` switched off: the refinement by the validation loss (`refine`), visits in "
+        "proportion to weights (`admit`), or both, which is `prior`. The fallback has a table of its own above.",
+        lambda rows: comparison_tables(rows, ("prior", *STAGES, "wr")),
     ),
     "Mean images without batch norm": (
         "50 % mean images, `lenet-nobn`, five seeds; differences are paired, ± standard error.",

@@ -55,7 +55,7 @@ def numbers(*values):
 def complete(tables, better=0.0):
     """A file with every row that a claim can ask for: wr recovers everything, rivals nothing."""
     means = {"none": 80, "clean": 97, "wr": 97 + better, "supervised": 85}
-    names = ("none", "clean", "wr", "supervised", *tables.RIVALS)
+    names = ("none", "clean", "wr", "supervised", "prior", *tables.RIVALS)
     cells = tables.runs([*tables.EVERYWHERE, *tables.RIVALRY], *names)
     found = {"ood_auroc": 0.995, "drop_rate_id": 0.06}
     lines = []
@@ -155,7 +155,7 @@ def test_other_steps_and_validation_sets_do_not_mix(tables, place):
 
 def test_the_shortfall_is_measured_against_the_better_one(tables, place):
     lines = fill(tables, place, wr=(90, 92, 94), none=(92, 92, 92), clean=(91, 91, 91))
-    assert tables.shortfall(rows_of(tables, *lines), place) == pytest.approx(0 + 0.5 + 2 / sqrt(3))
+    assert tables.shortfall(rows_of(tables, *lines), place, "wr") == pytest.approx(0 + 0.5 + 2 / sqrt(3))
 
 
 def test_with_all_rows_every_requirement_holds(tables):
@@ -217,3 +217,24 @@ def test_a_file_that_is_not_there(tables, tmp_path, capsys):
     with pytest.raises(SystemExit):
         tables.main(["--rows", str(tmp_path / "none.csv"), "--out", str(tmp_path)])
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_stages_are_compared_like_rivals(tables):
+    place = tables.RIVALRY[0]
+    lines = fill(tables, place, wr=(90, 92, 94), prior=(89, 89, 89)) + fill(
+        tables, place, **{"wr:refine=false": (90, 91, 92)}
+    )
+    text = tables.comparison_tables(rows_of(tables, *lines), ("prior", *tables.STAGES, "wr"))
+    assert "| without refinement | +1.00 ± 0.58 (3 of 24) | 2 of 3 |" in text
+    assert "| prior | +3.00 ± 1.15 (3 of 24) | 3 of 3 |" in text
+    assert "| without visits by weight | – | 0 of 0 |" in text
+
+
+def test_a_fallback_that_helps_is_judged_by_itself(tables):
+    place = tables.CORE[0]
+    lines = fill(tables, place, none=(92, 92, 92), clean=(93, 93, 93), wr=(90, 90, 90), supervised=(80, 80, 80))
+    for row in lines:  # the fallback sees that plain is better
+        row["val_accuracy"] = row["test_accuracy"]
+    rows = rows_of(tables, *lines)
+    assert tables.shortfall(rows, place, "wr") == pytest.approx(-3 + 0.5)
+    assert tables.shortfall(rows, place, "fallback") == pytest.approx(-1 + 0.5)
