@@ -6,6 +6,14 @@ One row per run is appended as soon as the run ends; a run whose row is there al
 processes may share one file: ``--share 0/2`` and ``--share 1/2`` take every second cell each. ``default_tables.py``
 makes the tables and figures of the rows.
 
+Data on which nothing was chosen: where Fashion-MNIST and MNIST change places, the same program runs with clothes as the
+own images (``ood`` is still ``fashion`` in the rows, for what lies in that folder, now digits):
+
+    mkdir swapped && ln -s "$WRSSL_DATA"/EMNIST swapped/EMNIST
+    ln -s "$WRSSL_DATA"/FashionMNIST swapped/MNIST && ln -s "$WRSSL_DATA"/MNIST swapped/FashionMNIST
+    .venv/bin/python benchmarks/default_grid.py --out docs/results/default/swapped.csv --data-dir swapped \
+        --groups supervised core core-ours --methods supervised vat pl --seeds 0
+
 A clean pool is the same whatever was taken out of it, and supervised training does not look at the pool, so these are
 run once and stand for every kind of foreign rows (``ood`` is ``any`` in their rows).
 """
@@ -225,6 +233,7 @@ def main() -> None:
     parser.add_argument("--groups", nargs="+", default=list(GROUPS), choices=list(GROUPS))
     parser.add_argument("--share", default="0/1", help="which part of the cells, for example 1/2")
     parser.add_argument("--weights", nargs="+", help="only these weightings")
+    parser.add_argument("--methods", nargs="+", help="only these base methods")
     parser.add_argument("--seeds", nargs="+", type=int, help="only these seeds")
     parser.add_argument("--data-dir", default=os.environ.get("WRSSL_DATA"))
     parser.add_argument("--threads", type=int, default=1)
@@ -233,6 +242,8 @@ def main() -> None:
     cells = dict.fromkeys(shared(cell) for group in options.groups for cell in GROUPS[group]())
     if options.weights:
         cells = dict.fromkeys(cell for cell in cells if cell.weights in options.weights)
+    if options.methods:
+        cells = dict.fromkeys(cell for cell in cells if cell.method in options.methods)
     if options.seeds:
         cells = dict.fromkeys(cell for cell in cells if cell.seed in options.seeds)
     version = commit()  # now: what is imported already does not change with later commits
