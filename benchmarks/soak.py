@@ -20,6 +20,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from campaign_page import growth, rows
+
 import wrssl
 from wrssl.training.callbacks import Callback
 
@@ -42,15 +44,13 @@ class Sampler(Callback):
 
     def __init__(self, every: int, file: TextIO) -> None:
         self.every, self.file, self.start = every, file, time.monotonic()
-        self.rows: list[tuple[int, int, int]] = []
         self.writer = csv.writer(file, lineterminator="\n")
         self.writer.writerow(("step", "resident_bytes", "handles", "seconds"))
 
     def on_step(self, step: int, outcome: Any) -> None:
         if (step + 1) % self.every == 0:
-            row = step + 1, resident(), handles()
-            self.rows.append(row)
-            self.writer.writerow((*row, round(time.monotonic() - self.start, 2)))
+            seconds = round(time.monotonic() - self.start, 2)
+            self.writer.writerow((step + 1, resident(), handles(), seconds))
             self.file.flush()
 
 
@@ -71,14 +71,13 @@ def main() -> None:
             batch_size=16, progress=False, callbacks=[sampler], out=Path(folder) / "run",
         )  # fmt: skip
         seconds = time.monotonic() - sampler.start
-    early = [row for row in sampler.rows if row[0] <= args.steps / 10]
-    late = [row for row in sampler.rows if row[0] > args.steps / 10]
-    before, after = max(row[1] for row in early), max(row[1] for row in late)
-    growth, more = after / before - 1, max(row[2] for row in late) - max(row[2] for row in early)
+    found = rows(args.out)
+    before, after, more = growth(found)
+    rise = after / before - 1
     print(f"{args.steps} steps in {seconds:.0f} s, {1000 * seconds / args.steps:.2f} ms each")
-    print(f"memory: {before / 1e6:.1f} MB in the first tenth, then at most {after / 1e6:.1f} MB: {100 * growth:+.2f} %")
-    print(f"open file handles: {max(row[2] for row in early)}, then {more:+d}")
-    sys.exit(growth > ALLOWED or more > 0)
+    print(f"memory: {before / 1e6:.1f} MB in the first tenth, then at most {after / 1e6:.1f} MB: {100 * rise:+.2f} %")
+    print(f"open file handles: {found[-1]['handles']}, {more:+d} since the first tenth")
+    sys.exit(rise > ALLOWED or more > 0)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,3 +42,21 @@ def test_it_counts_what_stands_in_the_files(tmp_path):
 
 def test_what_was_not_run_is_said(tmp_path):
     assert program().page(tmp_path).count("Not run yet.") == 4
+
+
+def test_the_page_of_the_mutants_has_the_numbers_of_its_rows():
+    """Counted once more here: the program that writes it needs a tool that the tests do not install."""
+    folder = program().FOLDER
+    with (folder / "mutants.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["operator"] != "none"]
+    text, every = (folder / "mutants.md").read_text(encoding="utf-8"), Counter(row["outcome"] for row in rows)
+    assert set(every) == {"killed", "survived"}
+    assert f"**{100 * every['killed'] / len(rows):.1f} % of {len(rows)} mutants are killed**" in text
+    for name in {row["file"] for row in rows}:
+        counts = Counter(row["outcome"] for row in rows if row["file"] == name)
+        total = counts.total()
+        start = f"| {name.removeprefix('src/wrssl/')} | {total} | {counts['killed']} | 0 | {counts['survived']} |"
+        assert f"{start} {100 * counts['killed'] / total:.1f} % |" in text
+    survivors = text.partition("## Survivors")[2]
+    assert survivors.count("\n| ") - 1 == every["survived"]
+    assert "not looked at" not in survivors

@@ -55,9 +55,8 @@ def choose(order: NDArray[np.int64], montages: list[NDArray[np.int64]]) -> Shown
     size = len(order)
     if size <= MOST:
         return Shown(order, size, 0, True)
-    wanted = (
-        np.isin(order, np.concatenate(montages)) if montages else np.zeros(size, dtype=bool)
-    )  # by place in the order
+    # By place in the order.
+    wanted = np.isin(order, np.concatenate(montages)) if montages else np.zeros(size, dtype=bool)
     wanted[:ENDS] = wanted[size - ENDS :] = True
     left = MOST - int(wanted.sum())
     between = np.flatnonzero(~wanted)
