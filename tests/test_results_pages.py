@@ -74,7 +74,7 @@ def test_every_number_is_in_results_csv():
 
 def test_pages_beside_the_folders_quote_the_tables():
     known = set().union(*(decimals(table_of(folder)) for folder in OURS))
-    for page in FOLDER.glob("*.md"):
+    for page in set(FOLDER.glob("*.md")) - {FOLDER / "claims.md"}:  # that one is compared as a whole elsewhere
         assert decimals(page.read_text(encoding="utf-8")) <= known, page.name
 
 

@@ -99,7 +99,7 @@ def test_claims_are_paired_by_seed():
         get_experiment("fig4a"), without
     )
     nothing = [row for row in rows if PLAIN not in row["label"]]
-    assert "| almost 18 points | not run |" in table_text(get_experiment("fig4a"), nothing)
+    assert "| almost 18 points | – | untested |" in table_text(get_experiment("fig4a"), nothing)
 
 
 def test_times_are_relative_to_the_base_of_the_same_seed():
@@ -192,7 +192,7 @@ def test_every_panel_has_a_table_in_which_every_curve_has_a_line(name):
 def test_a_page_with_marks_gets_the_table(tmp_path):
     append_row(tmp_path / RESULTS, rows_of("table-k")[0])
     (tmp_path / "README.md").write_text(f"# Mine\n\nwords\n\n{BEGIN}\nold\n{END}\n\nmore words\n")
-    write_outputs(replace(get_experiment("table-k"), panels=()), tmp_path)
+    write_outputs(replace(get_experiment("table-k"), panels=(), claims=()), tmp_path)
     page, table = (tmp_path / "README.md").read_text(), (tmp_path / "table.md").read_text()
     assert page.startswith("# Mine\n\nwords\n\n")
     assert page.endswith(f"{END}\n\nmore words\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -9,6 +10,8 @@ from wrssl.experiments.budget import PAPER, Budget
 from wrssl.experiments.cell import Cell, Label, merged
 
 ACCURACY, TIME, WEIGHT = "accuracy", "time", "weight"
+ABOVE, BELOW = (0.0, math.inf), (-math.inf, 0.0)
+NOT_HURT = (-1.0, math.inf)  # losing less than a point counts as nothing lost
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Claim:
         better: the first of two places.
         worse: the second; the claim is about ``better − worse`` in points, paired by seed, or about the value at
             ``better`` where this is None.
+        range: the lowest and the highest value with which the sentence would be true.
     """
 
     text: str
     printed: str
     better: Label
     worse: Label | None = None
+    range: tuple[float, float] = ABOVE
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,10 @@ class Experiment:
     def cells(self, budget: Budget) -> list[Cell]:
         """Every run once."""
         return merged(self.make(budget))
+
+    def panel(self, key: str) -> Panel:
+        """The panel of this name."""
+        return next(panel for panel in self.panels if panel.key == key)
 
     def curves(self, panel: str, there: Iterable[str]) -> list[str]:
         """These curves in the order in which the catalogue names them; those of older rows come last."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from wrssl.experiments.budget import BUDGETS
 from wrssl.experiments.cell import Label
+from wrssl.experiments.claims import UNTESTED, findings
 from wrssl.experiments.experiment import ACCURACY, TIME, WEIGHT, Claim, Experiment, Panel
-from wrssl.experiments.statistics import Protocol, Row, Spot, Stat, paired, protocols, values
+from wrssl.experiments.statistics import Protocol, Row, Spot, Stat, protocols, values
 
 NOTHING = "–"
 UNITS = {
@@ -15,6 +16,10 @@ UNITS = {
     TIME: "Time of a step relative to plain SSL",
     WEIGHT: "Mean weight at the end of training",
 }
+CLAIMS_NOTE = (
+    "Differences are paired by seed, ± standard error, with the number of seeds in brackets. A claim holds, or does "
+    "not, where 95 % confidence says so."
+)
 FORMS = {ACCURACY: "{:.2f}", TIME: "{:.2f}", WEIGHT: "{:.3f}"}
 
 
@@ -72,29 +77,29 @@ def stat_text(stat: Stat, value: str) -> str:
 def _claims(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
     if not experiment.claims:
         return []
-    lines = ["## What the paper says", "", "Differences are in points, paired by seed, ± standard error.", ""]
-    lines += ["| | paper | here |", "|---|---|---|"]
-    return [*lines, *(f"| {c.text} | {c.printed} | {_measured(experiment, c, rows)} |" for c in experiment.claims), ""]
+    lines = ["## What the paper says", "", CLAIMS_NOTE, "", "| | paper | here | |", "|---|---|---|---|"]
+    return [
+        *lines,
+        *(f"| {c.text} | {c.printed} | {finding_text(experiment, c, rows)} |" for c in experiment.claims),
+        "",
+    ]
 
 
-def _measured(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> str:
-    """The claim's number under every protocol that has it."""
-    texts = []
-    panel = next(each for each in experiment.panels if each.key == claim.better.panel)
-    for protocol in protocols(rows, panel):
-        found = values(rows, panel, protocol)
-        better = found.get(claim.better[1:], {})
-        if claim.worse is None:
-            text = f"{stat_text(Stat.of(better.values()), panel.value)} ×" if better else ""
-        else:
-            text = _difference(paired(better, found.get(claim.worse[1:], {})))
-        if text:
-            texts.append(f"{text}, `{protocol[0]}`")
-    return "; ".join(texts) or "not run"
+def finding_text(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> str:
+    """The claim's number under every protocol that has it, and the verdicts, as two cells of a table."""
+    found = findings(experiment, claim, rows)
+    if not found:
+        return f"{NOTHING} | {UNTESTED}"
+    panel = experiment.panel(claim.better.panel)
+    numbers = "; ".join(f"{_number(claim, each.stat, panel.value)}, `{each.protocol[0]}`" for each in found)
+    verdicts = "; ".join(each.verdict + ("" if each.protocol[0] == "paper" else " (reduced)") for each in found)
+    return f"{numbers} | {verdicts}"
 
 
-def _difference(differences: list[float]) -> str:
-    if not differences:
-        return ""
-    stat = Stat.of(differences)
-    return f"{stat.mean:+.2f}{'' if stat.error is None else f' ± {stat.error:.2f}'} ({stat.n})"
+def _number(claim: Claim, stat: Stat, value: str) -> str:
+    """A difference ± its standard error, or a value ± its standard deviation; the seeds in brackets."""
+    if claim.worse is None:
+        return stat_text(stat, value) + (" ×" if value == TIME else "")
+    form = "{:+.3f}" if value == WEIGHT else "{:+.2f}"
+    error = "" if stat.error is None else f" ± {form.replace('+', '').format(stat.error)}"
+    return f"{form.format(stat.mean)}{error} ({stat.n})"

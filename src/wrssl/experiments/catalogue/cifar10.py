@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import DEFAULT, PAPERS, PLAIN
-from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, sweep
+from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, claims, sweep
 from wrssl.experiments.cell import Cell
-from wrssl.experiments.experiment import Panel
+from wrssl.experiments.experiment import Claim, Panel
 
 FEW = {curve: WEIGHTINGS[curve] for curve in (PLAIN, PAPERS, DEFAULT)}
 CIFAR_NOTES = (
@@ -18,6 +18,9 @@ CIFAR_NOTES = (
     "The paper takes the hyper-parameters of Oliver et al.; warm-up of the coefficient and the late drop of the "
     "learning rate are not among them here: no ramp, × 0.2 at half time, as for MNIST.",
 )
+
+
+NORMS = {"bn": "batch norm", "frozen": "frozen batch norm"}
 
 
 def both_norms(method: str) -> Callable[[Budget], Iterator[Cell]]:
@@ -37,3 +40,8 @@ def panels(name: str) -> tuple[Panel, ...]:
         Panel("bn", f"CIFAR-10 6/4, BN (own: WBN), {name}", COLUMNS, AXIS),
         Panel("frozen", f"CIFAR-10 6/4, frozen BN, {name}", COLUMNS, AXIS),
     )
+
+
+def both_claims() -> tuple[Claim, ...]:
+    """What the paper says, for each reading."""
+    return tuple(claim for panel, words in NORMS.items() for claim in claims(panel, f" ({words})"))

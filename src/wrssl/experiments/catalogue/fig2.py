@@ -8,7 +8,7 @@ from typing import Any
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, controls, make_cell
 from wrssl.experiments.cell import Cell, Label
-from wrssl.experiments.experiment import Claim, Experiment, Panel
+from wrssl.experiments.experiment import ABOVE, BELOW, NOT_HURT, Claim, Experiment, Panel
 
 BN, NBN, FBN, OURS = "SSL-BN", "SSL-NBN", "SSL-FBN", "WR-SSL"
 SKYLINE, SKYLINE_NBN = f"skyline ({CLEAN}, BN)", f"skyline without BN ({CLEAN})"
@@ -46,25 +46,38 @@ def _cells(budget: Budget) -> Iterator[Cell]:
                     yield make_cell(budget, dataset, seed, label, method="vat", ood=ood, mode="add", **settings)
 
 
-def _hurts(text: str, printed: str, dataset: str, ood: str, curve: str, skyline: str) -> Claim:
-    return Claim(text, printed, Label(dataset, curve, ood), Label(dataset, skyline, ood))
+def _claim(text: str, printed: str, dataset: str, better: str, worse: str, range: tuple[float, float]) -> Claim:
+    """``better`` and ``worse`` are a curve and a pool each, with a bar between them."""
+    first, second = (Label(dataset, *place.split("|")) for place in (better, worse))
+    return Claim(f"{text} ({dataset})", printed, first, second, range)
 
 
-TAKEAWAYS = tuple(
-    claim
-    for dataset, near, far in (("mnist", ("emnist", "mean"), "fashion"), ("moons", ("boundary",), "faraway"))
-    for claim in (
-        *(
-            _hurts(f"1. Boundary foreign data ({dataset}, {ood}) hurt {words} BN", "below 0", dataset, ood, curve, sky)
-            for ood in near
-            for words, curve, sky in (("with", BN, SKYLINE), ("without", NBN, SKYLINE_NBN))
-        ),
-        _hurts(f"2. Faraway foreign data ({dataset}, {far}) hurt with BN", "below 0", dataset, far, BN, SKYLINE),
-        _hurts(f"2. Freezing BN helps ({dataset}, {far})", "above 0", dataset, far, FBN, BN),
-        _hurts(f"2. but not entirely ({dataset}, {far})", "below 0", dataset, far, FBN, SKYLINE),
-        _hurts(f"3. Faraway ones ({dataset}, {far}) do not hurt without BN", "about 0", dataset, far, NBN, SKYLINE_NBN),
-    )
-)
+def _takeaways(dataset: str, boundary: tuple[str, ...], far: str) -> Iterator[Claim]:
+    """Section III of the paper, by the number of its sentence; the first four are its takeaways."""
+    norms = (("with", BN, SKYLINE), ("without", NBN, SKYLINE_NBN))
+    for near in boundary:
+        for words, curve, skyline in norms:
+            text = f"1. Boundary foreign data ({near}) hurt {words} BN"
+            yield _claim(text, "below 0", dataset, f"{curve}|{near}", f"{skyline}|{near}", BELOW)
+    yield _claim(f"2. Faraway ones ({far}) hurt with BN", "below 0", dataset, f"{BN}|{far}", f"{SKYLINE}|{far}", BELOW)
+    yield _claim(f"3. Freezing BN helps with {far}", "above 0", dataset, f"{FBN}|{far}", f"{BN}|{far}", ABOVE)
+    yield _claim(f"3. but not entirely, {far}", "below 0", dataset, f"{FBN}|{far}", f"{SKYLINE}|{far}", BELOW)
+    yield _claim(
+        f"4. Faraway ones ({far}) do not hurt without BN", "about 0", dataset, f"{NBN}|{far}", f"{SKYLINE_NBN}|{far}",
+        NOT_HURT,
+    )  # fmt: skip
+    for near in boundary:
+        text = f"5. With BN faraway ones hurt more than boundary ones ({near})"
+        yield _claim(text, "below 0", dataset, f"{BN}|{far}", f"{BN}|{near}", BELOW)
+        text = f"6. Without BN boundary ones ({near}) hurt more than faraway ones"
+        yield _claim(text, "below 0", dataset, f"{NBN}|{near}", f"{NBN}|{far}", BELOW)
+        text = f"7. Freezing BN does not repair what boundary ones ({near}) do"
+        yield _claim(text, "below 0", dataset, f"{FBN}|{near}", f"{SKYLINE}|{near}", BELOW)
+    text = f"8. Frozen BN is worse than no BN with {far}"
+    yield _claim(text, "below 0", dataset, f"{FBN}|{far}", f"{NBN}|{far}", BELOW)
+
+
+TAKEAWAYS = (*_takeaways("mnist", ("emnist", "mean"), "fashion"), *_takeaways("moons", ("boundary",), "faraway"))
 EXPERIMENT = Experiment(
     "fig2",
     "How foreign data hurt: with, without and with frozen batch norm (VAT, 50 %)",

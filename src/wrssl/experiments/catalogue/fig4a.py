@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import PAPERS, PLAIN
-from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, sweep
+from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, claims, sweep
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Claim, Experiment, Panel
 
@@ -26,7 +27,9 @@ EXPERIMENT = Experiment(
             "almost 18 points",
             Label("fashion", PAPERS, "50"),
             Label("fashion", PLAIN, "50"),
+            (16.0, math.inf),
         ),
+        *claims("fashion"),
     ),
     notes=NOTES,
 )

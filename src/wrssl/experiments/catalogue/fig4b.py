@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
-from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, sweep
+from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, claims, sweep
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Claim, Experiment, Panel
 
@@ -38,7 +39,9 @@ EXPERIMENT = Experiment(
             "8 points",
             Label("mean", PAPERS, "50"),
             Label("mean", "DS3L", "50"),
+            (7.0, math.inf),
         ),
+        *claims("mean"),
     ),
     notes=(*NOTES, "The paper's learning rate for Pseudo-Label is 3e-4."),
 )

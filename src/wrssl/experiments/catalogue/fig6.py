@@ -9,7 +9,7 @@ from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
 from wrssl.experiments.catalogue.fig5 import STEPS_AHEAD, TERMS
 from wrssl.experiments.cell import EVERYWHERE, Cell, Label
-from wrssl.experiments.experiment import WEIGHT, Experiment, Panel
+from wrssl.experiments.experiment import BELOW, NOT_HURT, WEIGHT, Claim, Experiment, Panel
 
 SIZES = (25, 50, 100, 500, 1000, 2000, 5000)
 SIZED = {PAPERS: "wr-cluster", DEFAULT: "wr"}
@@ -75,6 +75,31 @@ def _references(budget: Budget, seed: int, ood: str, method: str, panel: str, co
         yield make_cell(budget, "mnist", seed, label, method=method, ood=ood, **settings)
 
 
+def _claims() -> Iterator[Claim]:
+    apart = "Mean weight of foreign minus own images at the end"
+    yield Claim(
+        f"{apart}, {PAPERS}", "near −1", Label("weights", PAPERS, "OOD"), Label("weights", PAPERS, "ID"), (-1, -0.8)
+    )
+    yield Claim(
+        f"{apart}, DS3L", "nearer to 0", Label("weights", "DS3L", "OOD"), Label("weights", "DS3L", "ID"), (-0.8, 0)
+    )
+    for curve in SIZED:
+        yield Claim(
+            f"25 validation images are nearly as good as 5,000, {curve}", "stable", Label("sizes", curve, "25"),
+            Label("sizes", curve, "5000"), NOT_HURT,
+        )  # fmt: skip
+    for method in METHODS.values():
+        for curve in list(ABLATIONS)[1:]:
+            text = f"{curve} costs accuracy, {method}"
+            yield Claim(
+                text, "below 0", Label("ablation", curve, method), Label("ablation", "all of it", method), BELOW
+            )
+    for name, values in (("J", STEPS_AHEAD), ("P", TERMS)):
+        least, most = str(values[0]), str(values[-1])
+        text = f"Accuracy grows with {name}: {most} against {least}"
+        yield Claim(text, "above 0", Label(name, PAPERS, most), Label(name, PAPERS, least))
+
+
 EXPERIMENT = Experiment(
     "fig6",
     "Weights over time, size of the validation set, ablations, J and P",
@@ -86,6 +111,7 @@ EXPERIMENT = Experiment(
         Panel("J", "MNIST + 50 % Fashion-MNIST, VAT, P = 5", tuple(map(str, STEPS_AHEAD)), "look-ahead steps J"),
         Panel("P", "MNIST + 50 % Fashion-MNIST, VAT, J = 3", tuple(map(str, TERMS)), "terms P of the series"),
     ),
+    claims=tuple(_claims()),
     notes=(
         "−WBN: plain batch norm. −CRW: a weight per image, with L1. −L1: clusters, without L1. −both: a weight per "
         "image, without L1.",

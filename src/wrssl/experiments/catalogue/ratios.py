@@ -8,6 +8,8 @@ from typing import Any
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell, percent
 from wrssl.experiments.cell import Cell, Label
+from wrssl.experiments.claims import beats
+from wrssl.experiments.experiment import BELOW, Claim
 
 RATIOS = (0.0, 0.25, 0.5, 0.75)
 COLUMNS = (*map(percent, RATIOS), "50 added")
@@ -16,6 +18,7 @@ WEIGHTINGS = {
     PLAIN: "none", "UASD": "uasd", "DS3L": "ds3l", "L2RW": "l2rw", "MWN": "mwn", PAPERS: "wr-cluster", DEFAULT: "wr",
     ORACLE: "oracle",
 }  # fmt: skip
+RIVALS = ("UASD", "DS3L", "L2RW", "MWN")
 ADDED = (PLAIN, PAPERS, DEFAULT, ORACLE)
 NOTES = (
     "At 0 % a clean pool and oracle weights are plain SSL.",
@@ -68,3 +71,13 @@ def sweep(
             yield make_cell(budget, dataset, seed, label, weights=weightings[curve], mode="add", **shared)
         label = Label(panel, CLEAN, "50 added")
         yield make_cell(budget, dataset, seed, label, mode="add", clean=True, **shared)
+
+
+def claims(panel: str, words: str = "", ratios: tuple[float, ...] = RATIOS) -> tuple[Claim, ...]:
+    """What the paper says about every such sweep: foreign images hurt, and its own method is better than the others."""
+    worst, best = percent(ratios[-1]), percent(ratios[0])
+    falls = Claim(
+        f"Plain SSL falls as the foreign share grows: {worst} % against {best} %{words}", "below 0",
+        Label(panel, PLAIN, worst), Label(panel, PLAIN, best), BELOW,
+    )  # fmt: skip
+    return falls, *beats(panel, "50", PAPERS, RIVALS, f"At 50 %{words}", "above 0")

@@ -10,6 +10,7 @@ from wrssl.experiments.catalogue.cells import DEFAULT, ORACLE, PAPERS, PLAIN
 from wrssl.experiments.catalogue.ratios import AXIS, NOTES, sweep
 from wrssl.experiments.catalogue.table_svhn import RATIOS, WITHOUT
 from wrssl.experiments.cell import Cell, Label
+from wrssl.experiments.claims import beats
 from wrssl.experiments.experiment import Experiment, Panel
 
 WEIGHTINGS = {
@@ -54,6 +55,12 @@ EXPERIMENT = Experiment(
         for curve, values in curves.items()
         for column, value in zip(("25", "50", "75"), values, strict=True)
     },
+    claims=tuple(
+        claim
+        for method in METHODS
+        for own in (PAPERS, WITHOUT)
+        for claim in beats(method, "50", own, ("UASD", "DS3L"), f"At 50 %, {method.upper()}", "above 0")
+    ),
     source="The paper's table CIFAR100 with different OOD ratio.",
     notes=(*NOTES[1:], "The paper's text says that batch norm is frozen for all methods on CIFAR-100."),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
 from wrssl.experiments.cell import EVERYWHERE, Cell, Label
-from wrssl.experiments.experiment import Experiment, Panel
+from wrssl.experiments.experiment import Claim, Experiment, Panel
 
 CLUSTERS = (5, 10, 20, 30)
 PRINTED = {
@@ -37,6 +37,17 @@ def _cells(budget: Budget) -> Iterator[Cell]:
         yield make_cell(budget, "mnist", seed, label, method="pl", ood="mean", weights="wr-cluster", lr=FAST)
 
 
+def _claims() -> Iterator[Claim]:
+    for method, printed in PRINTED.items():
+        mean, spread = printed[CLUSTERS.index(20)]
+        text, place = f"Accuracy with K = 20, {method.upper()}", Label(method, PAPERS, "20")
+        yield Claim(text, f"{mean:.1f} ± {spread:.1f}", place, range=(mean - 2 * spread, 100.0))
+        for K in CLUSTERS:
+            if K != 20:
+                text = f"K hardly matters: {K} clusters instead of 20, {method.upper()}"
+                yield Claim(text, "within 2 points", Label(method, PAPERS, str(K)), place, (-2.0, 2.0))
+
+
 EXPERIMENT = Experiment(
     "table-k",
     "The number of clusters K: MNIST with 50 % mean images",
@@ -50,6 +61,7 @@ EXPERIMENT = Experiment(
         for method, values in PRINTED.items()
         for K, value in zip(CLUSTERS, values, strict=True)
     },
+    claims=tuple(_claims()),
     source="The paper's table of test accuracies for different numbers of clusters.",
     notes=(
         "Rows other than the paper's method do not depend on K; their number stands in every column.",

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import PAPERS, PLAIN
-from wrssl.experiments.catalogue.ratios import AXIS, NOTES, WEIGHTINGS, sweep
+from wrssl.experiments.catalogue.ratios import AXIS, NOTES, RIVALS, WEIGHTINGS, claims, sweep
 from wrssl.experiments.cell import Cell, Label
+from wrssl.experiments.claims import beats
 from wrssl.experiments.experiment import Experiment, Panel
 
 WITHOUT = f"{PAPERS} without CRW"
@@ -40,6 +41,10 @@ EXPERIMENT = Experiment(
         for curve, values in PRINTED.items()
         for column, value in zip(("25", "50", "75"), values, strict=True)
     },
+    claims=(
+        *claims("svhn", ratios=RATIOS),
+        *beats("svhn", "50", WITHOUT, RIVALS, "At 50 %", "above 0"),
+    ),
     source="The paper's table SVHN-Extra with different OOD ratio.",
     notes=(
         *NOTES[1:],

@@ -1,0 +1,90 @@
+"""docs/results/claims.md: what the paper says, line by line, and what the committed rows say about it.
+
+    .venv/bin/python benchmarks/claims.py
+
+The claims are in ``src/wrssl/experiments/catalogue``, the rows in ``docs/results/NAME/results.csv``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wrssl.experiments.claims import FAILS, HOLDS, UNDECIDED, UNTESTED, findings
+from wrssl.experiments.experiment import Experiment
+from wrssl.experiments.registry import NAMES, get_experiment
+from wrssl.experiments.results import RESULTS, read_rows
+from wrssl.experiments.tables import CLAIMS_NOTE, finding_text
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "results"
+PAGE = FOLDER / "claims.md"
+# What is said in formulas: the sentence, what came out, and the test that computes it a second way.
+FORMULAS = (
+    (
+        "Implicit differentiation gives the gradient of the validation loss at an optimum",
+        "holds: finite differences of a network that is trained to its optimum again",
+        "tests/hypergrad/test_network_problem.py::test_a_trained_network_obeys_the_implicit_function_theorem",
+    ),
+    (
+        "Lemma: with P = 0 and J = 1 it is the gradient through one step, as in DS3L",
+        "holds where the mixed derivative is taken before the step, not after it as in the theorem",
+        "tests/hypergrad/test_network_problem.py::test_lemma_1_by_autograd_through_one_step",
+    ),
+    (
+        "Faraway foreign rows move the mean of a batch by half their distance, and so what batch norm returns",
+        "holds: closed form",
+        "tests/norm/test_identities.py::test_perfect_weights_equal_batch_norm_of_the_id_part_and_plain_batch_norm_does_not",
+    ),
+    (
+        "Weighted batch norm with perfect weights is batch norm of the own rows",
+        "holds: to 1e-10 in float64",
+        "tests/norm/test_identities.py::test_perfect_weights_equal_batch_norm_of_the_id_part_and_plain_batch_norm_does_not",
+    ),
+)
+
+
+def page_text(folder: Path = FOLDER) -> str:
+    """The page from the rows that are there."""
+    lines = ["<!-- Written by `.venv/bin/python benchmarks/claims.py`; do not edit. -->", "# The paper's claims", ""]
+    tables, counts = [], dict.fromkeys((HOLDS, FAILS, UNDECIDED, UNTESTED), 0)
+    for name in NAMES:
+        experiment = get_experiment(name)
+        rows = read_rows(folder / name / RESULTS)
+        for claim in experiment.claims:
+            found = findings(experiment, claim, rows)
+            counts[found[0].verdict if found else UNTESTED] += 1
+        tables += [*_table(experiment, rows, (folder / name / "README.md").is_file()), ""]
+    lines += [
+        "Each sentence of the paper with a number or a direction, and what our runs say about it. " + CLAIMS_NOTE,
+        "Where a row has several protocols, the paper's comes first. `wr` is this library's default.",
+        "",
+        ", ".join(f"{n} {words}" for words, n in counts.items()) + f": {sum(counts.values())} in all.",
+        "",
+    ]
+    formulas = ["## Formulas", "", "| claim | here | test |", "|---|---|---|"]
+    formulas += [f"| {text} | {found} | `{test}` |" for text, found, test in FORMULAS]
+    return "\n".join([*lines, *tables, *formulas, ""])
+
+
+def _table(experiment: Experiment, rows: list[dict[str, str]], has_page: bool) -> list[str]:
+    where = f"[{experiment.name}]({experiment.name}/README.md)" if has_page else experiment.name
+    lines = [f"## {experiment.title}", "", f"{where}: `{command(rows, experiment.name)}`", ""]
+    lines += ["| claim | paper | here | verdict |", "|---|---|---|---|"]
+    return [*lines, *(f"| {c.text} | {c.printed} | {finding_text(experiment, c, rows)} |" for c in experiment.claims)]
+
+
+def command(rows: list[dict[str, str]], name: str) -> str:
+    """What makes the rows that are there, or those of the paper's budget where none are."""
+    budgets = {row["budget"] for row in rows} or {"paper"}
+    seeds = 1 + max((int(row["seed"]) for row in rows), default=4)
+    return f"wrssl reproduce {name} --budget {min(budgets)} --seeds {seeds} --out {name}"
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page_text(), encoding="utf-8")
+    print(PAGE.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

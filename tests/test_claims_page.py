@@ -1,0 +1,63 @@
+"""docs/results/claims.md says what the committed rows give, and the tests that it names are there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from wrssl.experiments.claims import UNTESTED
+from wrssl.experiments.columns import make_row
+from wrssl.experiments.experiment import Claim
+from wrssl.experiments.registry import NAMES, get_experiment
+from wrssl.experiments.results import RESULTS, append_row
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def claims():
+    spec = importlib.util.spec_from_file_location("claims", ROOT / "benchmarks" / "claims.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lines_about(text: str, claim: Claim) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith(f"| {claim.text} | {claim.printed} |")]
+
+
+def test_the_page_is_what_the_rows_give(claims):
+    assert claims.PAGE.read_text(encoding="utf-8") == claims.page_text()
+
+
+def test_every_claim_has_a_line_and_nothing_is_said_without_rows(claims, tmp_path):
+    text = claims.page_text(tmp_path)
+    all_of_them = [claim for name in NAMES for claim in get_experiment(name).claims]
+    for claim in all_of_them:
+        assert lines_about(text, claim), claim.text
+    assert text.count(f"| – | {UNTESTED} |") == len(all_of_them)
+    assert f"{len(all_of_them)} {UNTESTED}: {len(all_of_them)} in all." in text
+
+
+def test_rows_give_the_number_and_the_verdict(claims, tmp_path):
+    from wrssl.experiments.budget import PAPER
+
+    experiment = get_experiment("fig4a")
+    claim = next(c for c in experiment.claims if c.printed == "almost 18 points")
+    for cell in experiment.cells(PAPER):
+        for label, accuracy in ((claim.better, 0.97), (claim.worse, 0.78)):
+            if label in cell.labels:
+                measured = {"test_accuracy": accuracy + 0.001 * cell.seed**2 * (accuracy > 0.9), "seconds": 1.0}
+                append_row(tmp_path / "fig4a" / RESULTS, make_row("fig4a", cell, "paper", measured))
+    (line,) = lines_about(claims.page_text(tmp_path), claim)
+    assert line.endswith("| +19.60 ± 0.29 (5), `paper` | holds |")
+    assert "`wrssl reproduce fig4a --budget paper --seeds 5 --out fig4a`" in claims.page_text(tmp_path)
+
+
+def test_the_named_tests_are_there(claims):
+    for _, _, test in claims.FORMULAS:
+        path, name = test.split("::")
+        assert re.search(rf"^def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), test
