@@ -11,7 +11,7 @@ from torch import nn
 from torch.func import functional_call
 
 from wrssl.fast import compiled, kernel, tensors
-from wrssl.fast.block import FusedBlock
+from wrssl.fast.block import BareBlock, FusedBlock
 from wrssl.fast.conditions import constant_parameters
 from wrssl.fast.window import WindowConv
 from wrssl.hypergrad.forward import tangent
@@ -108,6 +108,50 @@ def test_forward_mode(case):
 
 def _all(conv, norm, x):
     return [x, conv.weight, conv.bias, norm.weight, norm.bias]
+
+
+@pytest.mark.parametrize("sizes", [(3, 1, True), (5, 2, False), (2, 1, True)], ids=str)
+def test_without_batch_norm(sizes):
+    conv, _ = layers(*sizes)
+    x = images(side=11 if sizes[0] == 2 else 12).requires_grad_()
+    everything = [x, *conv.parameters()]
+
+    def run(forward):
+        y = forward(x)
+        g = torch.randn(y.shape, generator=torch.Generator().manual_seed(6), dtype=y.dtype)
+        return y, torch.autograd.grad(y, everything, g)
+
+    expected, got = run(lambda x: F.max_pool2d(F.relu(conv(x)), 2)), run(BareBlock(conv))
+    assert float(got[0].detach().max()) > 0
+    torch.testing.assert_close(got, expected, atol=1e-12, rtol=1e-10)
+
+
+def test_without_batch_norm_gradcheck_in_both_modes():
+    conv, _ = layers()
+    block = BareBlock(conv)
+
+    def run(x, weight, bias):
+        conv.forward = block.forward  # type: ignore[method-assign]
+        return functional_call(conv, {"weight": weight * 1, "bias": bias * 1}, (x,))
+
+    x = torch.randn(5, 3, 4, 4, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
+    inputs = [t.detach().clone().requires_grad_() for t in (x, conv.weight, conv.bias)]
+    assert torch.autograd.gradcheck(run, inputs, check_forward_ad=True, fast_mode=True)
+
+
+def test_without_batch_norm_elsewhere_and_with_constant_parameters():
+    conv, _ = layers()
+    block, x = BareBlock(conv), images().requires_grad_()
+    with constant_parameters():
+        y = block(x)
+    y.sum().backward()
+    assert conv.weight.grad is None
+    assert float(x.grad.abs().max()) > 0
+    odd = images(side=13)
+    torch.testing.assert_close(block(odd), F.max_pool2d(F.relu(conv(odd)), 2), atol=0, rtol=0)
+    with torch.no_grad():
+        conv.weight.mul_(2.0)
+    torch.testing.assert_close(block(x), F.max_pool2d(F.relu(conv(x)), 2), atol=1e-12, rtol=1e-10)
 
 
 def test_gradcheck_in_both_modes():

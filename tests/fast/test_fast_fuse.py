@@ -10,14 +10,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from wrssl.fast import accelerate
-from wrssl.fast.block import FusedBlock
+from wrssl.fast.block import BareBlock, FusedBlock
 from wrssl.fast.window import WindowConv
 from wrssl.models import build_model, split
 from wrssl.norm import convert_batchnorm
 
 
 def kinds(view: nn.Module | None) -> list[type]:
-    return [] if view is None else [type(m) for m in view.children() if isinstance(m, FusedBlock | WindowConv)]
+    return (
+        [] if view is None else [type(m) for m in view.children() if isinstance(m, BareBlock | FusedBlock | WindowConv)]
+    )
 
 
 def network(*extra: nn.Module) -> nn.Sequential:
@@ -40,6 +42,23 @@ def test_lenet():
         torch.testing.assert_close(value, other.state_dict()[name], atol=1e-5, rtol=1e-4)
     parts.eval()
     torch.testing.assert_close(parts.head(view(x)), model(x), atol=1e-5, rtol=1e-4)
+
+
+def test_lenet_without_batch_norm():
+    model = build_model("lenet-nobn", (1, 28, 28), 10, torch.Generator().manual_seed(0))
+    x = torch.rand(6, 1, 28, 28)
+    parts = split(model, x)
+    view = accelerate(parts.backbone)
+    assert kinds(view) == [BareBlock, BareBlock, WindowConv]
+    assert list(dict(view.named_parameters())) == list(dict(parts.backbone.named_parameters()))
+    torch.testing.assert_close(parts.head(view(x)), model(x), atol=1e-5, rtol=1e-4)
+
+
+def test_without_a_layer_between_convolution_and_relu():
+    net = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    x = torch.rand(3, 1, 8, 8)
+    assert kinds(accelerate(net)) == [BareBlock]
+    torch.testing.assert_close(accelerate(net)(x), net(x), atol=1e-6, rtol=1e-5)
 
 
 def test_images_of_another_size_are_resized_first():
@@ -128,7 +147,7 @@ def without(number: int, replacement: nn.Module) -> nn.Module:
     ids=lambda n: type(n).__name__,
 )
 def test_what_does_not_fit_is_left_alone(net):
-    assert FusedBlock not in kinds(accelerate(net))
+    assert not {FusedBlock, BareBlock} & set(kinds(accelerate(net)))
 
 
 def test_other_devices_run_as_they_are():

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from wrssl.fast.block import FusedBlock
+from wrssl.fast.block import BareBlock, FusedBlock
 from wrssl.fast.window import WindowConv
 from wrssl.models.fit_size import FitSize
 from wrssl.norm.layers import Weighted, WeightedBatchNorm2d
@@ -61,16 +61,27 @@ def _fuse(view: fx.GraphModule, node: fx.Node) -> bool:
     conv = _module(view, node)
     if type(conv) is not nn.Conv2d or not _plain(conv):
         return False
-    chain = [node, *_followers(node, 3)]
-    norm = _module(view, chain[1]) if len(chain) == 4 else None
-    if type(norm) is WeightedBatchNorm2d and _ordinary(norm) and _is_relu(view, chain[2]) and _is_pool(view, chain[3]):
-        if conv.in_channels > _MOST_CHANNELS or any(_overwrites(view, user) for user in chain[3].users):
+    chain = [each for each in (node, *_followers(node, 3)) if type(_module(view, each)) is not nn.Identity]
+    block, last = _block(view, conv, chain)
+    if block is not None:
+        if conv.in_channels > _MOST_CHANNELS or any(_overwrites(view, user) for user in last.users):
             return False
-        _replace(view, node, chain[3], FusedBlock(conv, norm))
+        _replace(view, node, last, block)
         return True
     if conv.padding == (0, 0):
         _replace(view, node, node, WindowConv(conv))
     return False
+
+
+def _block(view: fx.GraphModule, conv: nn.Conv2d, chain: list[fx.Node]) -> tuple[nn.Module | None, fx.Node]:
+    """What stands for the chain after this convolution, and the last node that it replaces."""
+    norm = _module(view, chain[1]) if len(chain) > 1 else None
+    block: nn.Module = BareBlock(conv)
+    rest = chain[1:]
+    if type(norm) is WeightedBatchNorm2d and _ordinary(norm):
+        block, rest = FusedBlock(conv, norm), chain[2:]
+    fits = len(rest) > 1 and _is_relu(view, rest[0]) and _is_pool(view, rest[1])
+    return (block, rest[1]) if fits else (None, chain[0])
 
 
 def _replace(view: fx.GraphModule, first: fx.Node, last: fx.Node, module: nn.Module) -> None:
