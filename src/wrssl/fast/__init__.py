@@ -1,4 +1,4 @@
-"""The same networks with faster kernels: blocks of convolution, batch norm or none, ReLU and max-pooling as one function.
+"""The same networks with faster kernels: convolution, batch norm or none, ReLU and max-pooling as one function.
 
 Nothing here changes what a network computes, only how: ``accelerate`` takes a backbone and gives a second view of it,
 with the same parameters and buffers, in which the blocks it recognises run on a matrix product. ``geometry.py`` turns a
