@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.priors.cross import FOLDS, Standard, balanced_folds, cross
+from wrssl.priors.cross import FOLDS, balanced_folds, cross
 from wrssl.priors.kinds import KINDS
 from wrssl.priors.samples import Samples
 from wrssl.priors.stack import log_loss, stack
@@ -143,26 +143,3 @@ def test_folds_are_drawn():
     one, other = (balanced_folds(labels, np.random.default_rng(seed)) for seed in (0, 1))
     assert not np.array_equal(one, other)
     assert not np.array_equal(one, np.arange(40) % FOLDS), "not the order of the rows, which may mean something"
-
-
-def test_standard_rows_have_mean_0_and_variance_1(normal):
-    rows = normal(500, 4, 0) * np.float32([1, 50, 0.01, 3]) + np.float32([0, 1000, 5, -7])
-    scaled = Standard.of(rows)(rows)
-    assert scaled.dtype == np.float32
-    np.testing.assert_allclose(scaled.mean(0, dtype=np.float64), 0, atol=1e-3)
-    np.testing.assert_allclose(scaled.std(0, dtype=np.float64), 1, atol=1e-3)
-
-
-def test_a_column_with_one_value_keeps_its_unit():
-    rows = np.c_[np.full(300, 0.1), np.arange(300)].astype(np.float32)
-    standard = Standard.of(rows)
-    assert (standard(rows)[:, 0] == 0).all()
-    assert standard(np.array([[3.1, 0.0]], dtype=np.float32))[0, 0] == pytest.approx(3, rel=1e-6)
-
-
-def test_absurd_values_are_cut_at_20_deviations(normal):
-    standard = Standard.of(normal(200, 2, 0))
-    got = standard(np.array([[1e6, -1e30], [15.0, -15.0]], dtype=np.float32))
-    assert got[0].tolist() == [20, -20]
-    assert (np.abs(got[1]) > 10).all()
-    assert (np.abs(got[1]) < 20).all()

@@ -13,7 +13,8 @@ from wrssl.api import DataError
 from wrssl.evaluate.metrics import auroc
 from wrssl.priors import DEFAULT, KINDS, fit_prior
 from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
-from wrssl.priors.cross import Crossed, Standard
+from wrssl.priors.cross import Crossed
+from wrssl.priors.standard import Standard
 
 ALL = slice(None)
 LINEAR = ("linear",)
@@ -133,7 +134,8 @@ def test_a_large_pool_is_compared_by_a_sample_and_scored_as_a_whole(tensor, monk
     monkeypatch.setattr(module, "POOL_ROWS", 50)
     monkeypatch.setattr(module, "CHUNK", chunk)
     pool = Lazy(tensor(300, 4, seed=2))
-    prior = fit_prior(tensor(40, 4, seed=1) + 1, classes(40), pool, 0, LINEAR)
+    known = tensor(40, 4, seed=1) + 1
+    prior = fit_prior(known, classes(40), pool, 0, LINEAR)
     [(samples, crossed)] = handed
     part = pool.asked[0].numpy()
     assert part.shape == (50,)
@@ -141,7 +143,7 @@ def test_a_large_pool_is_compared_by_a_sample_and_scored_as_a_whole(tensor, monk
     assert part.max() >= 250, "a sample of the whole pool, not its beginning"
     outside = np.setdiff1d(np.arange(300), part)
     rows = pool.rows.numpy()
-    standard = Standard.of(rows[part])
+    standard = Standard.of(known.numpy(), rows[part])
     np.testing.assert_allclose(samples.pool, standard(rows[part]), atol=1e-6)
     np.testing.assert_array_equal(prior.scores[part], crossed.pool.astype(np.float32))
     np.testing.assert_allclose(prior.scores[outside], crossed.score(standard(rows[outside])), rtol=1e-4, atol=1e-5)
@@ -176,7 +178,7 @@ def test_many_references_are_compared_by_a_sample_whose_labels_go_along(monkeypa
     prior = fit_prior(numbers, np.arange(100), numbers.clone(), 0, LINEAR)
     assert prior.known.shape == (20,)
     [samples] = handed
-    standard = Standard.of(numbers.numpy())
+    standard = Standard.of(samples.labels[:, None].astype(np.float32), numbers.numpy())
     np.testing.assert_allclose(samples.known, standard(samples.labels[:, None].astype(np.float32)), atol=1e-6)
     assert len(np.unique(samples.labels)) == 20
 

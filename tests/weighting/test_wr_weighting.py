@@ -158,12 +158,17 @@ def test_admission_and_factors(half_foreign):
 
 
 def test_presence_is_what_a_visit_counts(half_foreign):
-    """w/a in batch statistics, whatever its mean; w itself where everybody is visited alike."""
-    weighting = set_up(half_foreign, floor=0.3)
+    """w/a in batch statistics, w itself where everybody is visited alike; nothing for those who are likely foreign."""
+    weighting = set_up(half_foreign, floor=0.9)
     w, index = weighting.weights(EVERYBODY), torch.arange(0, SIZE, 2)
-    torch.testing.assert_close(weighting.presence(index), (w[index] / w[index].clamp_min(0.3)).clamp_max(1))
+    w = w[index]
+    assert (w < 0.5).any()
+    assert ((w >= 0.5) & (w < 0.9)).any()
+    expected = torch.where(w < 0.5, 0.0, (w / w.clamp_min(0.9)).clamp_max(1))
+    torch.testing.assert_close(weighting.presence(index), expected)
     alike = set_up(half_foreign, admit=False)
-    assert torch.equal(alike.presence(index), alike.weights(index))
+    w = alike.weights(index)
+    assert torch.equal(alike.presence(index), torch.where(w < 0.5, 0.0, w))
     prior = set_up(half_foreign, "prior")
     assert torch.equal(prior.presence(index), prior.weights(index))
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from wrssl.priors.cross import Crossed, Standard, cross
+from wrssl.priors.cross import Crossed, cross
 from wrssl.priors.samples import Matrix, Samples, shuffled
+from wrssl.priors.standard import Standard
 
 
 @dataclass(frozen=True)
@@ -38,5 +39,5 @@ class Comparison:
         for size in self.sizes:  # the two samples were drawn from the same stream, before
             shuffled(size, random)
         with threadpool_limits(1):
-            scale = Standard.of(self.foreign)
+            scale = Standard.of(self.own, self.foreign)
             return scale, cross(Samples(scale(self.own), self.labels, scale(self.foreign)), self.kinds, random)

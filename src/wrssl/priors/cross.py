@@ -20,31 +20,6 @@ FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Standard:
-    """(x − mean) / deviation of the pool, column by column, cut where a value is absurd."""
-
-    mean: Matrix
-    deviation: Matrix
-
-    LIMIT = 20.0  # deviations: keeps the square of one wild column from drowning all others
-
-    @classmethod
-    def of(cls, rows: Matrix) -> Standard:
-        """Of these rows; a column with one value is left as it is."""
-        deviation = rows.std(0, dtype=np.float64)
-        return cls(
-            rows.mean(0, dtype=np.float64).astype(np.float32),
-            np.where(deviation > 1e-12, deviation, 1.0).astype(np.float32),
-        )
-
-    def __call__(self, rows: Matrix) -> Matrix:
-        """The rows in these units."""
-        with np.errstate(over="ignore"):  # what overflows is cut as well
-            scaled: Matrix = np.clip((rows - self.mean) / self.deviation, -self.LIMIT, self.LIMIT)
-        return scaled
-
-
-@dataclass(frozen=True)
 class Crossed:
     """The stacked scores of the samples, out of fold and without what is merely their class; how to score other rows.
 

@@ -96,8 +96,8 @@ class RobustWeighting(PriorWeighting):
         return self.refinement.refined(index, prior, shift) if self.refine else prior
 
     def presence(self, index: Tensor) -> Tensor:
-        """What a visit counts: who is visited half as often must not count half once more."""
-        return self.visits.share(index, self.weights(index))
+        """What a visit counts in batch statistics."""
+        return self.visits.presence(index, self.weights(index))
 
     def factors(self, index: Tensor) -> Tensor:
         """The same in units of its mean."""
