@@ -238,3 +238,19 @@ def test_a_fallback_that_helps_is_judged_by_itself(tables):
     rows = rows_of(tables, *lines)
     assert tables.shortfall(rows, place, "wr") == pytest.approx(-3 + 0.5)
     assert tables.shortfall(rows, place, "fallback") == pytest.approx(-1 + 0.5)
+
+
+def test_small_tables_are_averaged_and_compared(tables):
+    columns = ["table", "foreign", "method", "seed", "supervised", "plain", "clean", "wr", "fallback", "ood_auroc"]
+    rows = [
+        ["digits", "clean", "vat", 0, 0.80, 0.90, 0.90, 0.91, 0.91, None],
+        ["digits", "clean", "vat", 1, 0.82, 0.92, 0.92, 0.89, 0.92, None],
+        ["moons", "faraway", "pl", 0, 0.85, 0.50, 0.90, 0.87, 0.87, 0.995],
+    ]
+    text = tables.small_tables(pd.DataFrame(rows, columns=columns))
+    assert (
+        "| digits VAT, clean | 81.00 ± 1.41 | 91.00 ± 1.41 | 90.00 ± 1.41 | 91.50 ± 0.71 | 91.00 ± 1.41 | – |" in text
+    )
+    assert "| moons PL, faraway | 85.00 | 50.00 | 87.00 | 87.00 | 90.00 | 0.995 |" in text
+    assert "| wr − plain | +11.67 ± 12.72 | 1 of 3 |" in text
+    assert "| wr − clean pool | -1.67 ± 1.33 | 2 of 3 |" in text
