@@ -580,7 +580,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "Small tables": (
         "scikit-learn's digits and breast cancer, and two moons, an MLP with 600 steps, five labels per class, seeds "
         "0–2 (`default_elsewhere.py`). The foreign half is made of the own rows. What happened with rows far away led "
-        "to the units of the prior and to who takes part in batch statistics; nothing was chosen on the others. "
+        "to the units of the prior and to who takes part in batch statistics, and two moons to the width of a kernel; "
+        "nothing was chosen on the others. "
         "`elsewhere.csv`",
         elsewhere_table,
     ),

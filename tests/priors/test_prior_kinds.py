@@ -14,6 +14,7 @@ from wrssl.evaluate.metrics import auroc
 from wrssl.priors.classes import RIDGE as ENERGY_RIDGE
 from wrssl.priors.kinds import DEFAULT, KINDS
 from wrssl.priors.kinds.energy import energy
+from wrssl.priors.kinds.local import local_width
 from wrssl.priors.kinds.logistic import logistic
 from wrssl.priors.kinds.neighbours import neighbours
 from wrssl.priors.kinds.quadratic import COLUMNS, products
@@ -78,17 +79,43 @@ def test_products_are_those_of_the_first_columns(normal):
     np.testing.assert_array_equal(products(rows), products(rows[:, :COLUMNS]))
 
 
-@pytest.mark.parametrize(("name", "g"), [("kernel", 0.3), ("kernel-narrow", 1.0)])
+@pytest.mark.parametrize("g", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("columns", [2, 9])
-def test_random_features_have_the_gaussian_kernel_as_their_mean(normal, monkeypatch, name, g, columns):
+def test_random_features_have_the_gaussian_kernel_as_their_mean(normal, monkeypatch, g, columns):
     """φ(x)ᵀφ(x') is a mean of D independent terms with |2 cos cos'| ≤ 2, off by less than 5 · √2/√D."""
     monkeypatch.setattr(KERNEL, "FEATURES", 20_000)
     monkeypatch.setattr(KERNEL, "logistic", lambda samples, features, ridge: features)
     rows = normal(12, columns, 1)
-    features = KINDS[name](Samples(rows, np.zeros(12, np.int64), rows), 5)
+    features = KERNEL.kernel(g)(Samples(rows, np.zeros(12, np.int64), rows), 5)
     phi = features(rows).astype(np.float64)
     distance = ((rows[:, None].astype(np.float64) - rows) ** 2).sum(2)
     np.testing.assert_allclose(2 * phi @ phi.T / 20_000, np.exp(-g / (2 * columns) * distance), atol=0.05)
+
+
+@pytest.mark.parametrize(("n", "columns", "k"), [(16, 2, 2), (100, 50, 5), (400, 3, 10)])
+def test_the_narrow_kernel_is_as_wide_as_neighbours_are_apart(normal, n, columns, k):
+    rows = normal(n, columns, 1)
+    distance = np.sort(((rows[:, None].astype(np.float64) - rows) ** 2).sum(2), axis=1)
+    g = max(1, 2 * columns * 0.4 / np.median(np.sqrt(distance[:, k])) ** 2)  # column 0 is the row itself
+    assert local_width(rows, 0) == 2.0 ** round(np.log2(g))
+    assert (g > 1) == (columns < 50)
+
+
+def test_it_is_narrow_where_rows_lie_on_curves_and_as_wide_as_all_distances_in_many_columns(normal):
+    angle = np.linspace(0, np.pi, 200)
+    assert local_width(np.c_[np.cos(angle), np.sin(angle)].astype(np.float32) * 2, 0) >= 16
+    assert local_width(normal(200, 50, 0), 0) == 1
+    assert local_width(normal(200, 50, 0) * 1e-3, 0) == 2.0**10, "the narrowest"
+    assert local_width(np.ones((30, 4), np.float32), 0) == 2.0**10, "repetitions are at distance 0"
+    assert local_width(np.ones((1, 4), np.float32), 0) == 2.0**10
+
+
+def test_the_narrow_kernel_has_that_width(normal, monkeypatch):
+    handed = []
+    monkeypatch.setattr(KERNEL, "logistic", lambda samples, features, ridge: handed.append(features))
+    rows = normal(60, 3, 1)
+    KINDS["kernel-narrow"](Samples(rows, np.zeros(60, np.int64), rows), 5)
+    assert handed[0].width == local_width(rows, 5)
 
 
 def test_the_kernel_classifies_by_these_features(normal, monkeypatch):

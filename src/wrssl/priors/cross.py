@@ -67,7 +67,9 @@ def cross(samples: Samples, kinds: Sequence[str], random: np.random.Generator) -
     classifiers = list[Classifier]()
     for fold in everyone:
         inside_known, inside_pool = folds_known == fold, folds_pool == fold
-        rest = Samples(samples.known[~inside_known], samples.labels[~inside_known], samples.pool[~inside_pool])
+        rest = Samples(
+            samples.known[~inside_known], samples.labels[~inside_known], samples.pool[~inside_pool], samples.known
+        )
         here_known, here_pool = samples.known[inside_known], samples.pool[inside_pool]
         for number, kind in enumerate(kinds):
             model = KINDS[kind](rest, seed)

@@ -15,11 +15,21 @@ Score: TypeAlias = Callable[[Matrix], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of the reference, whose classes are known, and rows of the pool; columns have mean 0 and variance 1."""
+    """Rows of the reference, whose classes are known, and rows of the pool, in the units of ``standard.py``.
+
+    Attributes:
+        whole: all rows of the reference where ``known`` are those outside a fold.
+    """
 
     known: Matrix
     labels: NDArray[np.int64]
     pool: Matrix
+    whole: Matrix | None = None
+
+    @property
+    def everybody(self) -> Matrix:
+        """All rows of the reference, for what must be the same in all folds and needs no score."""
+        return self.known if self.whole is None else self.whole
 
 
 def shuffled(size: int, random: np.random.Generator) -> NDArray[np.int32] | NDArray[np.int64]:

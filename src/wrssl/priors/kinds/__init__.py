@@ -9,6 +9,7 @@ from __future__ import annotations
 from wrssl.priors.kinds.energy import energy
 from wrssl.priors.kinds.kernel import kernel
 from wrssl.priors.kinds.linear import linear
+from wrssl.priors.kinds.local import local_kernel
 from wrssl.priors.kinds.neighbours import neighbours
 from wrssl.priors.kinds.quadratic import quadratic
 from wrssl.priors.kinds.trees import trees
@@ -18,7 +19,7 @@ KINDS: dict[str, Kind] = {
     "linear": linear,
     "quadratic": quadratic,
     "kernel": kernel(0.3),
-    "kernel-narrow": kernel(1.0),
+    "kernel-narrow": local_kernel,
     "neighbours": neighbours,
     "energy": energy,
     "trees": trees,

@@ -4,7 +4,8 @@ The Gaussian kernel exp(−γ‖x − x'‖²) by random Fourier features (Rahim
 
     φ(x) = √(2/D) cos(Ωx + c),   Ω ~ N(0, 2γ),   c ~ U[0, 2π],   γ = g / (2d).
 
-Columns have variance 1, so two random rows are 2d apart (squared), and g = 1 lets the kernel fall to 1/e there.
+Columns have variance 1, so two random rows are 2d apart (squared), and g = 1 lets the kernel fall to 1/e there. That is
+a narrow one in many columns, and a wide one in few: ``local.py`` looks at the rows.
 """
 
 from __future__ import annotations
