@@ -13,7 +13,7 @@ from wrssl.experiments.claims import FAILS, HOLDS, UNDECIDED, UNTESTED, findings
 from wrssl.experiments.experiment import Experiment
 from wrssl.experiments.registry import NAMES, get_experiment
 from wrssl.experiments.results import RESULTS, read_rows
-from wrssl.experiments.tables import CLAIMS_NOTE, finding_text
+from wrssl.experiments.tables import CLAIMS_NOTE, claim_line
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "results"
@@ -46,14 +46,16 @@ FORMULAS = (
 def page_text(folder: Path = FOLDER) -> str:
     """The page from the rows that are there."""
     lines = ["<!-- Written by `.venv/bin/python benchmarks/claims.py`; do not edit. -->", "# The paper's claims", ""]
-    tables, counts = [], dict.fromkeys((HOLDS, FAILS, UNDECIDED, UNTESTED), 0)
+    tables, counts = list[str](), dict.fromkeys((HOLDS, FAILS, UNDECIDED, UNTESTED), 0)
     for name in NAMES:
         experiment = get_experiment(name)
         rows = read_rows(folder / name / RESULTS)
+        tables += _heading(experiment, rows, (folder / name / "README.md").is_file())
         for claim in experiment.claims:
             found = findings(experiment, claim, rows)
             counts[found[0].verdict if found else UNTESTED] += 1
-        tables += [*_table(experiment, rows, (folder / name / "README.md").is_file()), ""]
+            tables.append(claim_line(experiment, claim, found))
+        tables.append("")
     lines += [
         "Each sentence of the paper with a number or a direction, and what our runs say about it. " + CLAIMS_NOTE,
         "Where a row has several protocols, the paper's comes first. `wr` is this library's default.",
@@ -66,11 +68,10 @@ def page_text(folder: Path = FOLDER) -> str:
     return "\n".join([*lines, *tables, *formulas, ""])
 
 
-def _table(experiment: Experiment, rows: list[dict[str, str]], has_page: bool) -> list[str]:
+def _heading(experiment: Experiment, rows: list[dict[str, str]], has_page: bool) -> list[str]:
     where = f"[{experiment.name}]({experiment.name}/README.md)" if has_page else experiment.name
     lines = [f"## {experiment.title}", "", f"{where}: `{command(rows, experiment.name)}`", ""]
-    lines += ["| claim | paper | here | verdict |", "|---|---|---|---|"]
-    return [*lines, *(f"| {c.text} | {c.printed} | {finding_text(experiment, c, rows)} |" for c in experiment.claims)]
+    return [*lines, "| claim | paper | here | verdict |", "|---|---|---|---|"]
 
 
 def command(rows: list[dict[str, str]], name: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -34,6 +37,20 @@ def ctrl_c_arrives():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[[str], ModuleType]:
+    """A program beside the package as a module, by its path in the project."""
+
+    def load(path: str) -> ModuleType:
+        place = Path(__file__).resolve().parents[1] / path
+        spec = importlib.util.spec_from_file_location(place.stem, place)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture

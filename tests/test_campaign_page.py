@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 from collections import Counter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-
-
-def program():
-    spec = importlib.util.spec_from_file_location("campaign_page", ROOT / "benchmarks" / "campaign_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+import pytest
 
 
-def test_the_committed_page_is_what_the_committed_files_give():
-    made = program()
-    assert (made.FOLDER / made.PAGE).read_text(encoding="utf-8") == made.page(made.FOLDER)
+@pytest.fixture(scope="module")
+def campaign(program):
+    return program("benchmarks/campaign_page.py")
 
 
-def test_it_counts_what_stands_in_the_files(tmp_path):
+def test_the_committed_page_is_what_the_committed_files_give(campaign):
+    page = campaign.FOLDER / campaign.PAGE
+    assert page.read_text(encoding="utf-8") == campaign.page(campaign.FOLDER)
+
+
+def test_it_counts_what_stands_in_the_files(campaign, tmp_path):
     (tmp_path / "kills.csv").write_text(
         "weights,method,phase,outcome\nwr,vat,saving,identical\nwr,vat,saving,lost\nuasd,pl,training,corrupt\n"
     )
@@ -31,7 +27,7 @@ def test_it_counts_what_stands_in_the_files(tmp_path):
     )
     (tmp_path / "properties.csv").write_text("property,cases,failed,seconds\na.py::x,200,0,1.5\na.py::y,1,1,0.6\n")
     (tmp_path / "coverage.csv").write_text("file,statements,ran,percent\nnorm/a.py,30,30,100.0\napi.py,10,5,50.0\n")
-    text = program().page(tmp_path)
+    text = campaign.page(tmp_path)
     for words in (
         "3 kills: 1 identical, 1 lost, 1 corrupt", "| `wr` on `vat` | 2 | 0 | 1 |", "(+1.00 %), +1 open files",
         "100.0 ms each", "2 properties and tests, 201 cases, 1 failed", "87.5 % of 40 lines",
@@ -40,13 +36,13 @@ def test_it_counts_what_stands_in_the_files(tmp_path):
         assert words in text, words
 
 
-def test_what_was_not_run_is_said(tmp_path):
-    assert program().page(tmp_path).count("Not run yet.") == 4
+def test_what_was_not_run_is_said(campaign, tmp_path):
+    assert campaign.page(tmp_path).count("Not run yet.") == 4
 
 
-def test_the_page_of_the_mutants_has_the_numbers_of_its_rows():
+def test_the_page_of_the_mutants_has_the_numbers_of_its_rows(campaign):
     """Counted once more here: the program that writes it needs a tool that the tests do not install."""
-    folder = program().FOLDER
+    folder = campaign.FOLDER
     with (folder / "mutants.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["operator"] != "none"]
     text, every = (folder / "mutants.md").read_text(encoding="utf-8"), Counter(row["outcome"] for row in rows)

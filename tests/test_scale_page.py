@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -13,11 +12,8 @@ RESULTS = ROOT / "docs" / "results" / "scale" / "results.csv"
 
 
 @pytest.fixture(scope="module")
-def scale():
-    spec = importlib.util.spec_from_file_location("scale_page", ROOT / "benchmarks" / "scale_page.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def scale(program):
+    return program("benchmarks/scale_page.py")
 
 
 @pytest.fixture(scope="module")

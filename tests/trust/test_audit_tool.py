@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
-from pathlib import Path
 
 import pytest
 
-PLACE = Path(__file__).resolve().parents[2] / "tools" / "audit.py"
 SKIPPED = {"name": "a", "skip_reason": "Dependency not found on PyPI"}
 CLEAN = {"name": "b", "version": "1.0", "vulns": []}
 BAD = {"name": "c", "version": "2.0", "vulns": [{"id": "CVE-1", "fix_versions": ["2.1"]}, {"id": "CVE-2"}]}
 
 
 @pytest.fixture(scope="module")
-def audit():
-    spec = importlib.util.spec_from_file_location("audit_tool", PLACE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def audit(program):
+    return program("tools/audit.py")
 
 
 @pytest.mark.parametrize(

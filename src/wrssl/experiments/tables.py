@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from wrssl.experiments.budget import BUDGETS
 from wrssl.experiments.cell import Label
-from wrssl.experiments.claims import UNTESTED, findings
+from wrssl.experiments.claims import UNTESTED, Finding, findings
 from wrssl.experiments.experiment import ACCURACY, TIME, WEIGHT, Claim, Experiment, Panel
 from wrssl.experiments.statistics import Protocol, Row, Spot, Stat, protocols, values
 
@@ -78,22 +78,18 @@ def _claims(experiment: Experiment, rows: Sequence[Row]) -> list[str]:
     if not experiment.claims:
         return []
     lines = ["## What the paper says", "", CLAIMS_NOTE, "", "| | paper | here | |", "|---|---|---|---|"]
-    return [
-        *lines,
-        *(f"| {c.text} | {c.printed} | {finding_text(experiment, c, rows)} |" for c in experiment.claims),
-        "",
-    ]
+    return [*lines, *(claim_line(experiment, c, findings(experiment, c, rows)) for c in experiment.claims), ""]
 
 
-def finding_text(experiment: Experiment, claim: Claim, rows: Sequence[Row]) -> str:
-    """The claim's number under every protocol that has it, and the verdicts, as two cells of a table."""
-    found = findings(experiment, claim, rows)
+def claim_line(experiment: Experiment, claim: Claim, found: Sequence[Finding]) -> str:
+    """A line of a table: the claim, the paper's number, ours under every protocol that has it, the verdicts."""
+    start = f"| {claim.text} | {claim.printed} |"
     if not found:
-        return f"{NOTHING} | {UNTESTED}"
+        return f"{start} {NOTHING} | {UNTESTED} |"
     panel = experiment.panel(claim.better.panel)
     numbers = "; ".join(f"{_number(claim, each.stat, panel.value)}, `{each.protocol[0]}`" for each in found)
     verdicts = "; ".join(each.verdict + ("" if each.protocol[0] == "paper" else " (reduced)") for each in found)
-    return f"{numbers} | {verdicts}"
+    return f"{start} {numbers} | {verdicts} |"
 
 
 def _number(claim: Claim, stat: Stat, value: str) -> str:
