@@ -165,6 +165,17 @@ def test_statistics():
     assert values([row], Panel("p", "", ("x",), ""), ("quick", 1)) == {}  # a run without a number is not a zero
 
 
+def test_columns_with_more_steps_stand_in_the_same_table():
+    rows = rows_of("table-k", seeds=2)
+    panel = get_experiment("table-k").panel("published")
+    shown = [row for row in rows if any(label.panel == "published" for label in read_labels(row["label"]))]
+    assert {int(row["steps"]) for row in shown} == {200, 800}
+    assert protocols(rows, panel) == [("quick", 200)]
+    found = values(rows, panel, ("quick", 200))
+    assert {column for curve, column in found if curve == PAPERS} == set(panel.columns)
+    assert values(rows, panel, ("quick", 800)) == {}
+
+
 @pytest.mark.parametrize("name", ["fig2", "fig4b", "fig5", "fig6"])  # every kind of panel
 def test_tables_and_figures(tmp_path, name):
     for row in rows_of(name, seeds=1)[:60]:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 
 import wrssl
 from wrssl.data import prepare
+from wrssl.evaluate.infer import logits_of
 from wrssl.methods import METHODS
 from wrssl.norm.native import native_kernels
 from wrssl.training import Callback
@@ -134,3 +135,22 @@ def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method):
         if name not in WITHOUT_EFFECT and "running_mean" not in name and before.is_floating_point():
             way = (plain[name] - before).norm()
             assert (fast[name] - plain[name]).norm() < 0.01 * way, name
+
+
+@pytest.mark.parametrize("model", ["lenet", "lenet-nobn"])
+def test_looks_at_the_select_set_go_through_the_fused_blocks_and_change_nothing(images, model):
+    net = build_network(images, model, "weighted", None, 0, CPU)
+    net.module.double()
+    x = images.unlabeled[:150].double()
+    with torch.no_grad():  # running statistics that are not those of a new layer
+        for layer in net.layers:
+            layer.running_mean.uniform_(-1, 1)
+            layer.running_var.uniform_(0.5, 2)
+    assert net.backbone is not net.parts.backbone  # else nothing would be compared
+    before = {name: value.clone() for name, value in net.module.state_dict().items()}
+    net.module.train()
+    fused, plain = logits_of(net.module, x, CPU, net.evaluate), logits_of(net.module, x, CPU)
+    torch.testing.assert_close(fused, plain, rtol=1e-6, atol=1e-6)  # logits_of returns float32
+    assert plain.std() > 0.01
+    assert all(module.training for module in net.module.modules())
+    torch.testing.assert_close(net.module.state_dict(), before, rtol=0, atol=0)

@@ -12,6 +12,7 @@ PROTOCOL = 1  # to be raised when the same cell means another run, so that older
 EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what the columns are about
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
 _NOT_IN_HASH = ("labels", "keeps")
+_LATER = ("compat",)  # settings that came later count where they are set, so that older rows stay what they are
 
 
 class Label(NamedTuple):
@@ -50,6 +51,7 @@ class Cell:
         roles: ``"paper"`` shares one validation set between weights and checkpoint, ``"halves"`` splits it.
         lr: learning rate; None for the method's.
         l1: strength of the L1 term; None for the default.
+        compat: whose form of Pseudo-Label, see ``PseudoLabel``; None for the method's own.
         labels: where the run is shown.
         keeps: what else the run leaves behind: ``"weights"`` (a curve over the steps) or ``"model"``.
     """
@@ -77,6 +79,7 @@ class Cell:
     roles: str = "paper"
     lr: float | None = None
     l1: float | None = None
+    compat: str | None = None
     labels: tuple[Label, ...] = ()
     keeps: tuple[str, ...] = ()
 
@@ -84,6 +87,7 @@ class Cell:
     def config_hash(self) -> str:
         """Sixteen hexadecimal digits of everything that determines the numbers; not of labels, time or paths."""
         settings: dict[str, Any] = {k: v for k, v in asdict(self).items() if k not in _NOT_IN_HASH}
+        settings = {k: v for k, v in settings.items() if v is not None or k not in _LATER}
         settings["ratio"] = float(self.ratio)
         text = json.dumps({"protocol": PROTOCOL, **settings}, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

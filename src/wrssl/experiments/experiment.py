@@ -27,6 +27,7 @@ class Panel:
             ``"weight"`` (the mean weight of a group at the end of training; columns ``"ID"`` and ``"OOD"``).
         kind: ``"lines"``, ``"bars"`` or ``"traces"`` (curves over the training steps).
         base: the curve (and column) whose step time is 1.
+        longer: columns whose runs make so many times the steps of the others.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Panel:
     value: str = ACCURACY
     kind: str = "lines"
     base: tuple[str, str] | None = None
+    longer: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

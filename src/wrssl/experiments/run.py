@@ -39,7 +39,9 @@ def run_cell(cell: Cell, data_dir: str | None = None) -> Outcome:
     settings: dict[str, Any] = {
         "model": cell.model, "method": cell.method, "weights": cell.weights, "bn": cell.bn, "steps": cell.steps,
         "seed": cell.seed, "weight_options": options, "lr": cell.lr, "budget": roles, "threads": 1,
+        "method_options": None if cell.compat is None else {"compat": cell.compat},
         "fallback": False,  # equal steps for all
+        "progress": False,
     }  # fmt: skip
     files: dict[str, bytes] = {}
     try:
@@ -48,7 +50,7 @@ def run_cell(cell: Cell, data_dir: str | None = None) -> Outcome:
         else:
             import wrssl
 
-            result = wrssl.fit(scenario, progress=False, **settings)
+            result = wrssl.fit(scenario, **settings)
     except DivergenceError as error:
         raise DivergenceError(f"{cell} broke down: {error}") from error
     if "model" in cell.keeps:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wrssl.experiments.cell import EVERYWHERE, read_labels
+from wrssl.experiments.cell import EVERYWHERE, Label, read_labels
 from wrssl.experiments.experiment import TIME, WEIGHT, Panel
 
 Row = Mapping[str, str]
@@ -38,7 +38,7 @@ class Stat:
 
 def protocols(rows: Sequence[Row], panel: Panel) -> list[Protocol]:
     """The protocols that a panel has rows of: the paper's budget first, then by falling steps."""
-    found = {_protocol(row) for row in rows if any(label.panel == panel.key for label in read_labels(row["label"]))}
+    found = {_protocol(row, panel, label) for row in rows for label in _labels(row, panel)}
     return sorted(found, key=lambda each: (each[0] != "paper", -each[1]))
 
 
@@ -49,10 +49,8 @@ def values(rows: Sequence[Row], panel: Panel, protocol: Protocol) -> dict[Spot, 
     """
     found: dict[Spot, dict[int, float]] = {}
     for row in rows:
-        if _protocol(row) != protocol:
-            continue
-        for label in read_labels(row["label"]):
-            if label.panel != panel.key:
+        for label in _labels(row, panel):
+            if _protocol(row, panel, label) != protocol:
                 continue
             for column in panel.columns if label.column == EVERYWHERE else (label.column,):
                 value = _value(row, panel, column)
@@ -66,8 +64,12 @@ def paired(better: Mapping[int, float], worse: Mapping[int, float]) -> list[floa
     return [better[seed] - worse[seed] for seed in sorted(better.keys() & worse.keys())]
 
 
-def _protocol(row: Row) -> Protocol:
-    return row["budget"], int(row["steps"])
+def _labels(row: Row, panel: Panel) -> list[Label]:
+    return [label for label in read_labels(row["label"]) if label.panel == panel.key]
+
+
+def _protocol(row: Row, panel: Panel, label: Label) -> Protocol:
+    return row["budget"], int(row["steps"]) // panel.longer.get(label.column, 1)
 
 
 def _value(row: Row, panel: Panel, column: str) -> float | None:

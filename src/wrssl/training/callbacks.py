@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from wrssl.api import Weighting
 from wrssl.training.step import Outcome
 
 
 class Callback:
     """Override what you need; ``wrssl.fit(..., callbacks=[...])`` calls it."""
+
+    def on_ready(self, weighting: Weighting) -> None:
+        """Once weights are set up: ``weighting.weights(index)`` only reads and may be asked in every later hook."""
 
     def on_start(self, start: int, steps: int) -> None:
         """Before the first step; ``start`` is above 0 in a resumed run."""

@@ -157,6 +157,8 @@ def fit(
 
 def _train_all(made: Assembly, folder: Path | None, callbacks: Sequence[Callback], bar: bool) -> dict[str, Trainer]:
     """The model that was asked for and those of the fallback, by name; one that breaks down is left out."""
+    for watcher in callbacks:
+        watcher.on_ready(made.main.weighting)
     trained: dict[str, Trainer] = {}
     for name, candidate in {WEIGHTED: made.main, **made.others}.items():
         watchers = [*(callbacks if candidate is made.main else ()), *([ProgressBar(candidate.title)] if bar else [])]

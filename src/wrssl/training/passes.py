@@ -90,6 +90,11 @@ class PolicyNet:
         logits: Tensor = self.head(self.features(x, kind))
         return logits
 
+    def evaluate(self, x: Tensor) -> Tensor:
+        """The model's output in the mode in which its layers are, by fused blocks where there are some."""
+        output: Tensor = self.module(x) if self.backbone is self.parts.backbone else self.head(self.backbone(x))
+        return output
+
     def call(self, parameters: dict[str, Tensor], x: Tensor, plain: bool = False) -> Tensor:
         """The logits of ``x`` with other parameters; which statistics count is up to the caller.
 

@@ -36,6 +36,7 @@ def make_cell(
     bn: str | None = None,
     batch_norm: bool = True,
     clean: bool = False,
+    longer: int = 1,
     keeps: tuple[str, ...] = (),
     **changes: Any,
 ) -> Cell:
@@ -57,6 +58,7 @@ def make_cell(
         bn: the policy; None takes weighted batch norm for the weightings that use it and plain batch norm for others.
         batch_norm: False for a network without.
         clean: take the foreign rows out again.
+        longer: so many times the budget's steps.
         keeps: what else is kept.
         changes: other fields of ``Cell``.
     """
@@ -71,7 +73,7 @@ def make_cell(
     fields: dict[str, Any] = {"n_validation": setting.n_validation, **OPTIONS.get(weights, {}), **changes}
     return Cell(
         dataset, ood, ratio, mode, setting.model + ("" if batch_norm else "-nobn"), method, weights, policy, seed,
-        setting.steps, clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
+        longer * setting.steps, clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
     )  # fmt: skip
 
 
