@@ -41,7 +41,7 @@ import wrssl
 POOLS = ("fashion", "emnist", "mean", "mixed")
 METHODS = ("vat", "pl", "pi", "mt")
 OURS = ("prior", "wr")
-STAGES = ("wr:refine=false", "wr:admit=false")  # one stage switched off each; both off is the prior
+STAGES = ("wr:refine=false", "wr:admit=false", "wr:prior=false")  # one switched off each; the first two are the prior
 RIVALS = ("wr-cluster", "uasd", "l2rw", "ds3l", "mwn", "wr-instance")
 METRICS = (
     "test_accuracy", "val_accuracy", "val_loss", "last_val_accuracy", "best_step", "ood_auroc", "ood_fpr95",

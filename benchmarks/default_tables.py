@@ -38,7 +38,7 @@ CHOICE = ("test_accuracy", "val_accuracy", "val_loss")
 LABELS = {
     "none": "plain", "fallback": "wr with fallback", "clean": "clean pool", "learner": "supervised + validation labels",
     "vat": "VAT", "pl": "PL", "pi": "Pi", "mt": "MT", "wr:refine=false": "without refinement",
-    "wr:admit=false": "without visits by weight",
+    "wr:admit=false": "without visits by weight", "wr:prior=false": "without prior",
 }  # fmt: skip
 DIFFERENCES = (
     ("wr", "plain"),

@@ -71,7 +71,7 @@ def signal(step, gradient, size=50):
         ({"embedding": "umap"}, r"^embedding must be one of pca, raw, features or a pair of arrays, not 'umap'\.$"),
         ({"refresh": -5}, r"^refresh counts steps and cannot be negative, but it is -5\.$"),
         ({"refine": "yes"}, r"^The option 'refine' must be true or false, not 'yes'\.$"),
-        ({"alpha": 1.0}, r"has no option 'alpha'; its options are: refine, admit, floor, K, L, P, damping, embedding"),
+        ({"alpha": 1.0}, r"has no option 'alpha'; its options are: prior, refine, admit, floor, K, L, P, damping, embedding"),
     ],
     ids=str,
 )
@@ -508,3 +508,14 @@ def test_a_pool_of_strangers_only():
     result = wrssl.fit(alien, method="vat", steps=20, seed=0, fallback=False)
     assert result.weights.mean() < 0.1
     assert np.isfinite(result.history["loss"]).all()
+
+
+def test_without_its_prior_it_begins_with_ones_and_still_judges_and_learns(half_foreign):
+    weighting, usual = set_up(half_foreign, prior=False, K=4), set_up(half_foreign, K=4)
+    assert weighting.weights(EVERYBODY).tolist() == [1.0] * SIZE
+    for mine, other in zip(weighting.belonging(slice(None)), usual.belonging(slice(None)), strict=True):
+        np.testing.assert_array_equal(mine, other)
+    persuade(weighting, updates=200)
+    hurts = weighting.refinement.cluster_of == 0
+    assert weighting.weights(EVERYBODY)[hurts].max() < 0.5
+    assert weighting.weights(EVERYBODY)[~hurts].min() > 0.9

@@ -23,6 +23,7 @@ class RobustWeighting(PriorWeighting):
     """The prior, moved by ``refinement.py``, followed by ``visits.py``; docs/concepts/default.md has the whole story.
 
     Args:
+        prior: False begins with weight 1 for everybody; the comparison with the labels then fills ``ood_score`` only.
         refine: False keeps the weights at the prior.
         admit: False visits everybody alike, and a visit counts w_j.
         floor: a member is visited at least so often as if this were its weight.
@@ -37,6 +38,7 @@ class RobustWeighting(PriorWeighting):
 
     def __init__(
         self,
+        prior: bool = True,
         refine: bool = True,
         admit: bool = True,
         floor: float = 0.05,
@@ -47,7 +49,7 @@ class RobustWeighting(PriorWeighting):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.refine, self.admit, self.visits = refine, admit, Visits(floor)
+        self.begins_with_prior, self.refine, self.admit, self.visits = prior, refine, admit, Visits(floor)
         self.refinement = Refinement(K, L, HypergradientOptions(solver="cg", J=0, P=P, damping=damping))
         self.admitted = self.refinement.evidence.shift  # the evidence that visits follow
         self._looked = NOTHING
@@ -91,8 +93,12 @@ class RobustWeighting(PriorWeighting):
             self._looked = index, self._weights(index, self.refinement.evidence.shift)
         return self._looked[1]
 
+    def _begin(self, index: Tensor) -> Tensor:
+        """The weights without evidence."""
+        return super().weights(index) if self.begins_with_prior else torch.ones(len(index))
+
     def _weights(self, index: Tensor, shift: Tensor) -> Tensor:
-        prior = super().weights(index)
+        prior = self._begin(index)
         return self.refinement.refined(index, prior, shift) if self.refine else prior
 
     def presence(self, index: Tensor) -> Tensor:
@@ -106,7 +112,7 @@ class RobustWeighting(PriorWeighting):
     def update(self, index: Tensor, signal: Signal) -> None:
         """Collect evidence."""
         if signal.hypergradient is not None:
-            group = self.refinement.groups(index, super().weights(index))
+            group = self.refinement.groups(index, self._begin(index))
             self.refinement.evidence.collect(group, signal.hypergradient.cpu(), self.factors(index))
             self._looked = NOTHING
 
