@@ -565,8 +565,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
         lambda rows: comparison_tables(rows, ("none", *RIVALS, "prior", "wr")),
     ),
     "Stages": (
-        "The same cells with a stage of `wr` switched off: the refinement by the validation loss (`refine`), visits in "
-        "proportion to weights (`admit`), or both, which is `prior`. The fallback has a table of its own above.",
+        "The same cells with a stage of `wr` switched off: its prior (all weights begin at 1), the refinement by the "
+        "validation loss, or visits in proportion to weights; without the last two it is `prior`. The fallback has a "
+        "table of its own above.",
         lambda rows: comparison_tables(rows, ("prior", *STAGES, "wr")),
     ),
     "Clothes as own images": (

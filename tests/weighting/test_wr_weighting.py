@@ -71,7 +71,10 @@ def signal(step, gradient, size=50):
         ({"embedding": "umap"}, r"^embedding must be one of pca, raw, features or a pair of arrays, not 'umap'\.$"),
         ({"refresh": -5}, r"^refresh counts steps and cannot be negative, but it is -5\.$"),
         ({"refine": "yes"}, r"^The option 'refine' must be true or false, not 'yes'\.$"),
-        ({"alpha": 1.0}, r"has no option 'alpha'; its options are: prior, refine, admit, floor, K, L, P, damping, embedding"),
+        (
+            {"alpha": 1.0},
+            r"has no option 'alpha'; its options are: prior, refine, admit, floor, K, L, P, damping, embedding",
+        ),
     ],
     ids=str,
 )
