@@ -9,7 +9,7 @@ whose mean is less noisy than one of them: its p-values are, if anything, too la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ Index: TypeAlias = slice | NDArray[np.int64]
 POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
 CHUNK = 5_000
 FEWEST = 20  # references, or members, below which nothing is concluded
+ALIKE = WeightCurve(np.zeros(1), np.ones(1))  # everybody has weight 1
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Prior:
         """1 − p without ties, in [0, 1); ½ where nothing is known."""
         scores = self.scores[rows].astype(np.float64)
         return 1 - smooth_p(scores, self.known) if len(self.known) else np.full(len(scores), 0.5)
+
+    def undecided(self) -> Prior:
+        """The same with weight 1 for everybody; who belongs is judged as before."""
+        return replace(self, curve=ALIKE)
 
 
 def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kinds: Sequence[str] = DEFAULT) -> Prior:
@@ -100,8 +105,7 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
 
 def ignorance(size: int, kinds: Sequence[str]) -> Prior:
     """Too little to compare: everybody belongs."""
-    curve = WeightCurve(np.zeros(1), np.ones(1))
-    return Prior(np.zeros(size, np.float32), np.zeros(0), curve, dict.fromkeys(kinds, 0.0), float(np.log(2)))
+    return Prior(np.zeros(size, np.float32), np.zeros(0), ALIKE, dict.fromkeys(kinds, 0.0), float(np.log(2)))
 
 
 def _finite(rows: torch.Tensor) -> Matrix:

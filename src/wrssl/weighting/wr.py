@@ -37,17 +37,9 @@ class RobustWeighting(PriorWeighting):
     summary: ClassVar[str] = "the default: a prior from the labels, overruled by the validation loss where it is wrong"
 
     def __init__(
-        self,
-        prior: bool = True,
-        refine: bool = True,
-        admit: bool = True,
-        floor: float = 0.05,
-        K: int = 20,
-        L: int = 5,
-        P: int = 10,
-        damping: float = 0.01,
-        **options: Any,
-    ) -> None:
+        self, prior: bool = True, refine: bool = True, admit: bool = True, floor: float = 0.05, K: int = 20, L: int = 5,
+        P: int = 10, damping: float = 0.01, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(**options)
         self.begins_with_prior, self.refine, self.admit, self.visits = prior, refine, admit, Visits(floor)
         self.refinement = Refinement(K, L, HypergradientOptions(solver="cg", J=0, P=P, damping=damping))
@@ -64,6 +56,8 @@ class RobustWeighting(PriorWeighting):
     def compare(self, step: int) -> None:
         """Fit the prior; visits follow it."""
         super().compare(step)
+        if not self.begins_with_prior and self.prior is not None:
+            self.prior = self.prior.undecided()
         self._follow(self.admitted)
 
     def begin_step(self, step: int) -> None:
@@ -93,12 +87,8 @@ class RobustWeighting(PriorWeighting):
             self._looked = index, self._weights(index, self.refinement.evidence.shift)
         return self._looked[1]
 
-    def _begin(self, index: Tensor) -> Tensor:
-        """The weights without evidence."""
-        return super().weights(index) if self.begins_with_prior else torch.ones(len(index))
-
     def _weights(self, index: Tensor, shift: Tensor) -> Tensor:
-        prior = self._begin(index)
+        prior = super().weights(index)
         return self.refinement.refined(index, prior, shift) if self.refine else prior
 
     def presence(self, index: Tensor) -> Tensor:
@@ -112,7 +102,7 @@ class RobustWeighting(PriorWeighting):
     def update(self, index: Tensor, signal: Signal) -> None:
         """Collect evidence."""
         if signal.hypergradient is not None:
-            group = self.refinement.groups(index, self._begin(index))
+            group = self.refinement.groups(index, super().weights(index))
             self.refinement.evidence.collect(group, signal.hypergradient.cpu(), self.factors(index))
             self._looked = NOTHING
 
