@@ -41,7 +41,8 @@ import wrssl
 POOLS = ("fashion", "emnist", "mean", "mixed")
 METHODS = ("vat", "pl", "pi", "mt")
 OURS = ("prior", "wr")
-STAGES = ("wr:refine=false", "wr:admit=false", "wr:prior=false")  # one switched off each; the first two are the prior
+# One stage switched off each (the first two together are the weighting ``prior``), and two of them.
+STAGES = ("wr:refine=false", "wr:admit=false", "wr:prior=false", "wr:prior=false;refine=false")
 RIVALS = ("wr-cluster", "uasd", "l2rw", "ds3l", "mwn", "wr-instance")
 METRICS = (
     "test_accuracy", "val_accuracy", "val_loss", "last_val_accuracy", "best_step", "ood_auroc", "ood_fpr95",
@@ -52,7 +53,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Cell:
-    """One run; ``weights`` may also be ``clean`` (plain on the hand-cleaned pool), or have an option after a colon."""
+    """One run; ``weights`` may also be ``clean`` (plain on the hand-cleaned pool), or have options after a colon."""
 
     ood: str
     ratio: float
@@ -171,11 +172,11 @@ def intensity_auroc(scenario: wrssl.Scenario) -> float | None:
 def run(cell: Cell, data_dir: str | None, options: dict[str, Any], version: str) -> dict[str, Any]:
     """Train one cell with this version of the code."""
     scenario = scenario_of(cell, data_dir)
-    name, _, option = cell.weights.partition(":")
+    name, _, changes = cell.weights.partition(":")
     weights = "none" if name == "clean" else name
-    if option:
-        setting, _, value = option.partition("=")
-        options = {**options, "weight_options": {setting: json.loads(value)}}
+    if changes:
+        pairs = (change.split("=") for change in changes.split(";"))
+        options = {**options, "weight_options": {setting: json.loads(value) for setting, value in pairs}}
     bn = "batch" if weights == "none" else "weighted"
     begin = time.perf_counter()
     result = wrssl.fit(

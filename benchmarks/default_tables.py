@@ -39,6 +39,7 @@ LABELS = {
     "none": "plain", "fallback": "wr with fallback", "clean": "clean pool", "learner": "supervised + validation labels",
     "vat": "VAT", "pl": "PL", "pi": "Pi", "mt": "MT", "wr:refine=false": "without refinement",
     "wr:admit=false": "without visits by weight", "wr:prior=false": "without prior",
+    "wr:prior=false;refine=false": "without prior and refinement",
 }  # fmt: skip
 DIFFERENCES = (
     ("wr", "plain"),
@@ -46,6 +47,10 @@ DIFFERENCES = (
     ("wr", "supervised"),
     ("fallback", "supervised"),
     ("fallback", "clean"),
+)
+REFINEMENT = (  # what it is worth, and against what
+    ("with the prior", "wr", "wr:refine=false"),
+    ("without it", "wr:prior=false", "wr:prior=false;refine=false"),
 )
 AUROC = {  # at least, by pool, with this many validation labels beside the hundred
     10_000: {"fashion": 0.99, "emnist": 0.95, "mean": 0.95},
@@ -447,6 +452,26 @@ def comparison_tables(rows: Rows, names: Sequence[str]) -> str:
     return cells + "\n\n" + table(["", "wr − this one", "wr ahead in"], lines)
 
 
+def stage_tables(rows: Rows) -> str:
+    """The stages, and what the refinement is worth with a prior and where there is none."""
+    lines = []
+    for method in ("pl", "vat", None):
+        places = [place for place in RIVALRY if method in (place.method, None)]
+        for words, one, other in REFINEMENT:
+            found = {
+                name: pd.Series(
+                    {(str(p), seed): value for p in places for seed, value in rows.accuracy(p, name).items()},
+                    dtype=float,
+                )
+                for name in (one, other)
+            }
+            more = paired(found[one], found[other])
+            expected = sum(place.seeds for place in places)
+            lines.append([label(method) if method else "**both**", words, str(more) + remark(more.n, expected)])
+    worth = table(["method", "", "with refinement − without, points"], lines)
+    return comparison_tables(rows, ("prior", *STAGES, "wr")) + "\n\n" + worth
+
+
 def without_norm_tables(rows: Rows) -> str:
     """Mean images without batch norm, and whether they help."""
     lines, answers = [], []
@@ -566,9 +591,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     ),
     "Stages": (
         "The same cells with a stage of `wr` switched off: its prior (all weights begin at 1), the refinement by the "
-        "validation loss, or visits in proportion to weights; without the last two it is `prior`. The fallback has a "
-        "table of its own above.",
-        lambda rows: comparison_tables(rows, ("prior", *STAGES, "wr")),
+        "validation loss, or visits in proportion to weights; without the last two it is `prior`. Without prior and "
+        "refinement all weights are 1, with weighted batch norm. The fallback has a table of its own above.",
+        stage_tables,
     ),
     "Clothes as own images": (
         "MNIST and Fashion-MNIST have changed places, so `fashion` stands for digits here, `mean` for means of two "

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from wrssl.training.thinned import ThinnedOrder
-from wrssl.weighting.visits import SCARCE, Visits
+from wrssl.weighting.visits import FEW, SCARCE, Visits
 
 
 def drawn(size=60, seed=0):
@@ -78,11 +78,37 @@ def test_a_batch_of_strangers_is_not_blown_up():
     """The mean of the shares is 0.01: blown up to 1, noise of a hundred members would count like a full batch."""
     weights = torch.zeros(100)
     weights[0] = 1.0
-    visits = dealt(weights, 0.05)
+    visits = dealt(torch.ones(100), 0.05)
     factors = visits.factors(torch.arange(100), weights)
     assert factors.tolist() == pytest.approx([10.0, *[0.0] * 99])
     assert SCARCE == 0.1
     assert not visits.factors(torch.arange(1, 100), weights[1:]).any(), "nobody at all: 0 and not NaN"
+
+
+@pytest.mark.parametrize(("own", "say"), [(50, 1.0), (20, 1.0), (18, 0.8), (12, 0.2), (10, 0.0), (3, 0.0), (0, 0.0)])
+def test_a_pool_to_which_nearly_nobody_belongs_has_no_say(own, say):
+    """So many of a thousand count; a batch of them counts less as the pool has fewer, in the statistics all or none."""
+    assert FEW == 0.01
+    weights = torch.zeros(1000)
+    weights[:own] = 1.0
+    visits, index = dealt(weights, 0.05), torch.arange(100)
+    w = torch.ones(100)  # whatever the evidence has made of them since
+    assert visits.say == pytest.approx(say, abs=1e-6)
+    assert float(visits.factors(index, w).mean()) == pytest.approx(say, abs=1e-6)
+    assert visits.presence(index, w).tolist() == [float(say > 0)] * 100
+
+
+def test_values_as_if_everybody_were_visited_alike():
+    """A mean over visits with these values is the mean over the pool."""
+    weights = drawn(200)
+    visits = dealt(weights, 0.2)
+    order = ThinnedOrder(visits.admission, 50, key=3)
+    values, about = 1 + torch.arange(200.0) / 50, weights.sin()
+    index = torch.cat([order(step) for step in range(4000)])
+    counts = visits.unthinned(index, values[index])
+    over_visits = (counts * about[index]).sum() / counts.sum()
+    assert float(over_visits) == pytest.approx(float((values * about).sum() / values.sum()), rel=0.01)
+    assert Visits(0.2).unthinned(index, values[index]).equal(values[index])
 
 
 @pytest.mark.parametrize("floor", [0.02, 0.2])

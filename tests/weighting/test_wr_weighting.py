@@ -113,17 +113,17 @@ def test_evidence_moves_weights_and_not_the_verdict_on_who_belongs(half_foreign)
     torch.testing.assert_close(after, expected, rtol=0, atol=1e-5)
 
 
-def test_an_update_tells_the_evidence_groups_gradient_and_what_counts(half_foreign, monkeypatch):
+def test_an_update_tells_the_evidence_groups_gradient_and_who_is_own(half_foreign, monkeypatch):
     weighting, told = set_up(half_foreign, K=4), []
     monkeypatch.setattr(weighting.refinement.evidence, "collect", lambda *arguments: told.append(arguments))
     index, gradient = torch.arange(10, 60), normal(50, seed=5)
     weighting.update(index, signal(0, gradient))
-    [(group, handed, counts)] = told
+    [(group, handed, own)] = told
     prior = set_up(half_foreign, "prior").weights(index)
     level = (3 * prior).floor().clamp(max=2).long()
     assert torch.equal(group, 3 * weighting.clusters()[index].long() + level)
     assert torch.equal(handed, gradient)
-    torch.testing.assert_close(counts, weighting.factors(index))
+    torch.testing.assert_close(own, prior / prior.clamp_min(0.05))  # as if everybody were visited alike
     weighting.update(index, signal(1, None))
     assert len(told) == 1, "a step without a hypergradient is no evidence"
 

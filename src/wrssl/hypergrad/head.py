@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import DataError, OptionError
+from wrssl.hypergrad.outer import OuterLoss
 from wrssl.hypergrad.problem import Matvec
 from wrssl.hypergrad.shapes import check_weights, feature_rows, one_hot
 from wrssl.hypergrad.zspace import LOSSES, LogitLoss, logit_loss
@@ -17,7 +18,8 @@ from wrssl.hypergrad.zspace import LOSSES, LogitLoss, logit_loss
 class HeadProblem:
     """θ = [W, b], shape ``(C, d+1)``; a feature row h becomes [h; 1], so that z = θ[h; 1].
 
-    ``L_T(θ, w) = (1/B_l) Σ_i CE_i + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²`` and ``L_V(θ) = mean CE`` on the validation rows.
+    ``L_T(θ, w) = (1/B_l) Σ_i CE_i + (λ/B_u) Σ_j w_j r_j + (μ/2)‖θ‖²`` and ``L_V(θ) = mean CE`` on the validation rows,
+    or their expected error (``outer.py``).
     Everything is detached on entry; features are converted to the type of W.
 
     Args:
@@ -35,6 +37,7 @@ class HeadProblem:
         ridge: μ; it belongs to L_T.
         curvature: ``"exact"`` (Hessian) or ``"gauss-newton"`` (positive semi-definite).
         damping: δ, added to the curvature only.
+        outer_loss: L_V: ``"ce"`` or ``"error"``.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class HeadProblem:
         ridge: float = 0.0,
         curvature: str = "exact",
         damping: float = 0.0,
+        outer_loss: str = "ce",
     ) -> None:
         if curvature not in ("exact", "gauss-newton"):
             raise OptionError(f'curvature="{curvature}" does not exist: use "exact" or "gauss-newton".')
@@ -75,6 +79,7 @@ class HeadProblem:
         self.y_l, self.y_v = (one_hot(y, classes).to(W) for y in (y_l, y_v))
         self.targets = targets.detach().to(W.dtype) if targets.is_floating_point() else targets.detach()
         self.w = check_weights(w, self.n_u).to(W)
+        self.outer = OuterLoss(outer_loss, self.rows_v @ self.theta.T, self.y_v)
 
     def start(self) -> Tensor:
         """θ⁰: a copy."""
@@ -149,12 +154,12 @@ class HeadProblem:
         return product
 
     def validation_loss(self, theta: Tensor) -> Tensor:
-        """Mean cross-entropy of the validation rows."""
-        return LOSSES["ce"].value(self.rows_v @ theta.T, self.y_v).mean()
+        """The mean over the validation rows."""
+        return self.outer.value(self.rows_v @ theta.T, self.y_v)
 
     def validation_gradient(self, theta: Tensor) -> Tensor:
-        """``(1/B_v) (p − y)ᵀ H_v``."""
-        return LOSSES["ce"].gradient(self.rows_v @ theta.T, self.y_v).T @ self.rows_v / self.n_v
+        """``Gᵀ H_v`` with row i of G the gradient of row i's term, for cross-entropy ``(p − y)/B_v``."""
+        return self.outer.gradient(self.rows_v @ theta.T, self.y_v).T @ self.rows_v
 
     def mixed(self, theta: Tensor, q: Tensor) -> Tensor:
         """``−(λ/B_u) Σ_c G_jc (H_u qᵀ)_jc`` with ``G = dr/dz``: the derivative of each r_j along q."""

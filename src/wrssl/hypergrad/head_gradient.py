@@ -33,14 +33,15 @@ def head_hypergradient(
     lookahead: int = 0,
     step: float | None = None,
     mixed_at: str = "end",
+    outer_loss: str = "ce",
     **options: Any,
 ) -> Tensor:
     """dL_V/dw of a last layer: how the validation loss answers to each unlabelled example's weight.
 
     The training loss is ``mean CE(h_l) + coef · mean(w · r(h_u)) + ridge/2 · ‖(W, b)‖²``, the validation loss
-    ``mean CE(h_v)``. Features are constants. A positive entry means: less weight on this example lowers the
-    validation loss. With ``solver="exact"`` and a head that minimises the training loss the result is exact; away
-    from the minimum, ``lookahead`` steps on a copy of the head come first.
+    ``mean CE(h_v)``, or the expected error. Features are constants. A positive entry means: less weight on this
+    example lowers the validation loss. With ``solver="exact"`` and a head that minimises the training loss the result
+    is exact; away from the minimum, ``lookahead`` steps on a copy of the head come first.
 
     Args:
         W: weights of the last layer, ``(C, d)``.
@@ -61,6 +62,7 @@ def head_hypergradient(
         lookahead: J, the number of gradient steps on a copy of the head.
         step: their size; None takes 1/λ_max.
         mixed_at: where the per-example derivative is taken: ``"end"`` or ``"start"`` of the look-ahead.
+        outer_loss: the validation loss: ``"ce"`` or ``"error"`` (``outer.py``).
         options: of the solver, for example ``terms=5, alpha=0.1`` for Neumann or ``iterations=10`` for CG.
 
     Returns:
@@ -76,6 +78,7 @@ def head_hypergradient(
         ridge=ridge,
         curvature=curvature,
         damping=damping,
+        outer_loss=outer_loss,
     )
     return implicit_hypergradient(
         problem, solver, lookahead=lookahead, step=step, mixed_at=mixed_at, diagnose=False, **options

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from wrssl.api import OptionError
+from wrssl.hypergrad.outer import check_outer_loss
 from wrssl.hypergrad.solvers import named_solver
 
 SCOPES = ("head", "network")
@@ -27,6 +28,7 @@ class HypergradientOptions:
         damping: δ in (H + δI)q = v, as a fraction of λmax.
         mixed_at: ``"end"`` takes the mixed term at θ^J, ``"start"`` at θ^0 (the one-step gradient of Lemma 1).
         outer: which examples L_V is about: ``"validation"``, or the ``"labeled"`` batch itself.
+        outer_loss: what L_V is: ``"ce"``, the paper's, or ``"error"``, for the last layer only.
     """
 
     scope: str = "head"
@@ -38,6 +40,7 @@ class HypergradientOptions:
     damping: float = 0.0
     mixed_at: str = "end"
     outer: str = "validation"
+    outer_loss: str = "ce"
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
@@ -49,6 +52,8 @@ class HypergradientOptions:
             raise OptionError(f"mixed_at must be end or start, not {self.mixed_at!r}.")
         if self.outer not in OUTER:
             raise OptionError(f"outer must be one of {', '.join(OUTER)}, not {self.outer!r}.")
+        if check_outer_loss(self.outer_loss) != "ce" and self.scope != "head":
+            raise OptionError('outer_loss="error" goes with scope="head" only.')
         if isinstance(self.alpha, str) and self.alpha != "lr":
             raise OptionError(f"alpha must be a number or 'lr', not {self.alpha!r}.")
         if not 0 <= self.damping < float("inf"):

@@ -60,6 +60,7 @@ def head_problem(
         zloss=logit_loss_of(method),
         coef=method.coef,
         curvature=options.curvature,
+        outer_loss=options.outer_loss,
     )
 
 

@@ -42,7 +42,8 @@ class RobustWeighting(PriorWeighting):
     ) -> None:  # fmt: skip
         super().__init__(**options)
         self.begins_with_prior, self.refine, self.admit, self.visits = prior, refine, admit, Visits(floor)
-        self.refinement = Refinement(K, L, HypergradientOptions(solver="cg", J=0, P=P, damping=damping))
+        how = HypergradientOptions(solver="cg", J=0, P=P, damping=damping, outer_loss="error")
+        self.refinement = Refinement(K, L, how)
         self.admitted = self.refinement.evidence.shift  # the evidence that visits follow
         self._looked = NOTHING
 
@@ -102,8 +103,9 @@ class RobustWeighting(PriorWeighting):
     def update(self, index: Tensor, signal: Signal) -> None:
         """Collect evidence."""
         if signal.hypergradient is not None:
-            group = self.refinement.groups(index, super().weights(index))
-            self.refinement.evidence.collect(group, signal.hypergradient.cpu(), self.factors(index))
+            prior = super().weights(index)
+            own = self.visits.unthinned(index, prior)
+            self.refinement.evidence.collect(self.refinement.groups(index, prior), signal.hypergradient.cpu(), own)
             self._looked = NOTHING
 
     def clusters(self) -> Tensor | None:
