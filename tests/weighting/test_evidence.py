@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
+from wrssl.api import DataError
 from wrssl.weighting.evidence import Evidence
 
 GROUPS, BATCH = 6, 40
@@ -265,3 +266,8 @@ def test_a_loaded_state_is_a_copy():
     collect(evidence, [0, 1, 2], [1.0, -1.0, 0.5], np.ones(3))
     assert state["evidence"].eq(1).all()
     assert state["shift"].eq(1).all()
+
+
+def test_a_state_of_an_earlier_version_is_refused():
+    with pytest.raises(DataError, match=r"^This state was stored by another version of wrssl"):
+        Evidence(3).load_state_dict({"evidence": torch.zeros(2, 3), "shift": torch.zeros(3)})

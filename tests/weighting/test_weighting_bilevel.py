@@ -36,6 +36,7 @@ def test_defaults(name):
         ("curvature", "exact"),
         ("damping", 0.5),
         ("mixed_at", "start"),
+        ("outer_loss", "error"),
     ],
 )
 def test_each_option_reaches_the_estimator(name, option, value):
@@ -70,6 +71,7 @@ def test_an_estimate_every_l_steps(name, every, steps):
         ({"scope": "body"}, "scope must be one of head, network"),
         ({"curvature": "fisher"}, "curvature must be gauss-newton or exact"),
         ({"mixed_at": "middle"}, "mixed_at must be end or start"),
+        ({"outer_loss": "auroc"}, "outer_loss must be one of ce, error"),
         ({"J": -1}, "cannot be negative"),
         ({"P": -1}, "cannot be negative"),
         ({"momentum": 0.9}, "has no option 'momentum'; its options are: .*J, P, L, beta, l1"),

@@ -57,7 +57,9 @@ def test_an_unknown_option_lists_the_known_ones():
         WEIGHTINGS.create("wr-cluster", {"k": 3})
 
 
-BILEVEL = ["J", "P", "L", "beta", "l1", "alpha", "solver", "scope", "curvature", "damping", "mixed_at", "compat"]
+BILEVEL = [
+    "J", "P", "L", "beta", "l1", "alpha", "solver", "scope", "curvature", "damping", "mixed_at", "outer_loss", "compat",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -505,12 +505,15 @@ def test_without_validation_the_evidence_comes_from_labels_that_are_held_out(moo
     assert ((result.weights >= 0) & (result.weights <= 1)).all()
 
 
-def test_a_pool_of_strangers_only():
-    """Nobody belongs: weights are small, losses finite, and the batch is not blown up."""
+def test_a_pool_of_strangers_only_changes_nothing():
+    """Nobody belongs: weights are small, and the model is the very one that learns from the labels alone."""
     alien = wrssl.load_scenario("moons", ood="faraway", ratio=1.0, seed=0)
-    result = wrssl.fit(alien, method="vat", steps=20, seed=0, fallback=False)
-    assert result.weights.mean() < 0.1
+    result = wrssl.fit(alien, method="vat", steps=40, seed=0, fallback=False)
+    alone = wrssl.fit(alien, method="supervised", weights="none", bn="batch", steps=40, seed=0)
+    assert result.weights.mean() < 0.01
     assert np.isfinite(result.history["loss"]).all()
+    for p, q in zip(result.model.state_dict().values(), alone.model.state_dict().values(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
 
 
 def test_without_its_prior_it_begins_with_ones_and_still_judges_and_learns(half_foreign):

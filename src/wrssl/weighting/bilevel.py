@@ -25,6 +25,7 @@ class BilevelWeighting(Weighting):
         curvature: ``"gauss-newton"`` or ``"exact"``.
         damping: as a fraction of λmax.
         mixed_at: ``"end"`` or ``"start"``.
+        outer_loss: ``"ce"``, the paper's, or ``"error"``, the expected error on validation examples.
         compat: ``"paper"`` takes plain steps w − β g, with ``alpha`` and ``beta`` as they are given.
     """
 
@@ -41,6 +42,7 @@ class BilevelWeighting(Weighting):
         curvature: str = "gauss-newton",
         damping: float = 0.0,
         mixed_at: str = "end",
+        outer_loss: str = "ce",
         compat: str | None = None,
     ) -> None:
         if L < 1:
@@ -51,8 +53,9 @@ class BilevelWeighting(Weighting):
             raise OptionError("compat='paper' takes the steps as given; pass alpha (the paper's is the learning rate).")
         self.every = L
         self.options = HypergradientOptions(
-            scope=scope, solver=solver, P=P, J=J, alpha=alpha, curvature=curvature, damping=damping, mixed_at=mixed_at
-        )
+            scope=scope, solver=solver, P=P, J=J, alpha=alpha, curvature=curvature, damping=damping, mixed_at=mixed_at,
+            outer_loss=outer_loss,
+        )  # fmt: skip
         self.descent = WeightDescent(beta, l1, plain=compat == "paper")
         self.table = torch.ones(0)
 

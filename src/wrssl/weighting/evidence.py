@@ -30,7 +30,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wrssl.api import State
+from wrssl.api import DataError, State
 
 MEMORY = 0.99  # γ per update: about the last hundred
 SURE = 3.0
@@ -87,4 +87,6 @@ class Evidence:
 
     def load_state_dict(self, state: State) -> None:
         """Inverse of ``state_dict``."""
+        if state["evidence"].shape != (len(self.sums), len(state["shift"]) + 1):
+            raise DataError("This state was stored by another version of wrssl; start the run anew in another folder.")
         self.sums, self.shift = state["evidence"].clone(), state["shift"].clone()
