@@ -65,6 +65,15 @@ def test_the_verdicts_are_counted(case):
     assert any("10 members in doubt" in sentence for sentence in said["advice"])
 
 
+@pytest.mark.parametrize(
+    ("weights", "mean", "silent"), [("wr", 0.004, True), ("wr", 0.02, False), ("l2rw", 0.004, False)]
+)
+def test_a_pool_that_had_no_say_is_the_first_thing_to_look_at(case, weights, mean, silent):
+    said = case(verdicts=(1, 9, 190), config={"weights": weights}, pool={"mean_weight": mean})["advice"]
+    assert said[0].startswith("Find out why nearly nobody in the pool looks like the labelled examples") == silent
+    assert said[0].startswith("Take the 190 members") != silent
+
+
 @pytest.mark.parametrize(("drop", "stays"), [(50, True), (70, True), (200, False)])
 def test_as_many_drops_as_a_clean_pool_has_are_no_alarm(case, drop, stays):
     """5 % of 1,000 members, with 400 examples to compare with: up to about 75 by chance."""

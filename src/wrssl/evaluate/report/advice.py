@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from wrssl.evaluate.report.words import percent, plural
+from wrssl.weighting.visits import FEW
 
 
 def advice(data: dict[str, Any]) -> list[str]:
@@ -14,6 +15,12 @@ def advice(data: dict[str, Any]) -> list[str]:
     rate, chosen = false_drop_rate(data), data["metrics"].get("chosen")
     if ignores_pool(data):
         said.append("Train with a method that uses the pool, for example vat, before judging the pool.")
+    elif had_no_say(data):
+        said.append(
+            "Find out why nearly nobody in the pool looks like the labelled examples, so that it had no say in the "
+            "weighted training: were both recorded and prepared in the same way? If the pool is right, label some of "
+            "it or give an embedding."
+        )
     elif verdicts["drop"] / size > rate + 2 * math.sqrt(rate * (1 - rate) * (1 / size + 1 / reference(data))):
         unhurt = "Plain training did best, so accuracy does not ask for a cleaner pool; if it should be clean anyway, t"
         said.append(
@@ -45,6 +52,11 @@ def advice(data: dict[str, Any]) -> list[str]:
 def ignores_pool(data: dict[str, Any]) -> bool:
     """Whether the method that was asked for trains on the labels alone."""
     return bool(data["config"].get("method") == "supervised")
+
+
+def had_no_say(data: dict[str, Any]) -> bool:
+    """Whether the default found so few members that belong that it trained on the labels alone."""
+    return bool(data["config"].get("weights") == "wr" and data["pool"]["mean_weight"] <= FEW)
 
 
 def false_drop_rate(data: dict[str, Any]) -> float:
