@@ -1,8 +1,8 @@
 """What the outer problem minimises on the validation rows: cross-entropy, or the expected error.
 
-Cross-entropy, the paper's choice, also asks how *confident* the predictions are. A network with few labels is far too
+Cross-entropy, the paper's choice, also asks how *confident* the predictions are. A network with few labels is soon too
 sure of itself, and then everything that makes it less sure lowers the cross-entropy, foreign members included, while
-members that teach it something raise it. The expected error of a prediction drawn from the softmax,
+members that confirm what it knows raise it. The expected error of a prediction drawn from the softmax,
 
     r = 1 − p_y,   p = softmax(β z),   dr/dz = β p_y (p − y),
 
