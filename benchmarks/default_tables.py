@@ -202,9 +202,10 @@ def margin_at(rows: Rows, place: Place, name: str, against: str) -> Difference:
     return paired(rows.accuracy(place, name), rows.accuracy(place, against))
 
 
-def over_rivalry(rows: Rows, name: str) -> pd.Series:
+def over_rivalry(rows: Rows, name: str, method: str | None = None) -> pd.Series:
     """The accuracies of a weighting in every cell in which the rivals ran, indexed by cell and seed."""
-    found = {(str(place), seed): value for place in RIVALRY for seed, value in rows.accuracy(place, name).items()}
+    places = [place for place in RIVALRY if method in (place.method, None)]
+    found = {(str(place), seed): value for place in places for seed, value in rows.accuracy(place, name).items()}
     return pd.Series(found, dtype=float)
 
 
@@ -456,17 +457,9 @@ def stage_tables(rows: Rows) -> str:
     """The stages, and what the refinement is worth with a prior and where there is none."""
     lines = []
     for method in ("pl", "vat", None):
-        places = [place for place in RIVALRY if method in (place.method, None)]
+        expected = sum(place.seeds for place in RIVALRY if method in (place.method, None))
         for words, one, other in REFINEMENT:
-            found = {
-                name: pd.Series(
-                    {(str(p), seed): value for p in places for seed, value in rows.accuracy(p, name).items()},
-                    dtype=float,
-                )
-                for name in (one, other)
-            }
-            more = paired(found[one], found[other])
-            expected = sum(place.seeds for place in places)
+            more = paired(over_rivalry(rows, one, method), over_rivalry(rows, other, method))
             lines.append([label(method) if method else "**both**", words, str(more) + remark(more.n, expected)])
     worth = table(["method", "", "with refinement − without, points"], lines)
     return comparison_tables(rows, ("prior", *STAGES, "wr")) + "\n\n" + worth

@@ -27,7 +27,7 @@ def rows(randn, scale=1.0, n=40, C=4, seed=3):
 @pytest.mark.parametrize("name", ["ce", "error"])
 def test_value_and_gradient_by_autograd(name, randn):
     z, y = rows(randn, 2.0)
-    loss, there = OuterLoss(name, z, y), randn(40, 4, seed=9).requires_grad_()
+    loss, there = OuterLoss(name, lambda: z, y), randn(40, 4, seed=9).requires_grad_()
     p = (loss.sharpness * there).softmax(1)[y.bool()]
     expected = (1 - p).mean() if name == "error" else F.cross_entropy(there, y.argmax(1))
     close(loss.value(there.detach(), y), expected.detach())
@@ -47,7 +47,7 @@ def test_the_sharpness_is_the_minimum_of_a_search(scale, randn):
 def test_an_overall_factor_of_the_logits_means_nothing(randn):
     """The expected error is the same, and moves with the logits in units of their size."""
     z, y = rows(randn)
-    one, other = OuterLoss("error", z, y), OuterLoss("error", 7 * z, y)
+    one, other = OuterLoss("error", lambda: z, y), OuterLoss("error", lambda: 7 * z, y)
     close(one.value(z, y), other.value(7 * z, y), 1e-9)
     close(one.gradient(z, y), 7 * other.gradient(7 * z, y), 1e-9)
     sure, usual = (F.cross_entropy(scale * z, y.argmax(1)) for scale in (7, 1))

@@ -79,7 +79,7 @@ class HeadProblem:
         self.y_l, self.y_v = (one_hot(y, classes).to(W) for y in (y_l, y_v))
         self.targets = targets.detach().to(W.dtype) if targets.is_floating_point() else targets.detach()
         self.w = check_weights(w, self.n_u).to(W)
-        self.outer = OuterLoss(outer_loss, self.rows_v @ self.theta.T, self.y_v)
+        self.outer = OuterLoss(outer_loss, lambda: self.rows_v @ self.theta.T, self.y_v)
 
     def start(self) -> Tensor:
         """θ⁰: a copy."""

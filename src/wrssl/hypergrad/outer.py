@@ -12,6 +12,8 @@ factor of the logits means nothing; it is found once and then a constant.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -34,13 +36,13 @@ class OuterLoss:
 
     Args:
         name: ``"ce"`` or ``"error"``.
-        z: the logits at which β is found.
+        logits: gives those at which β is found; asked only where there is one to find.
         y: their classes.
     """
 
-    def __init__(self, name: str, z: Tensor, y: Tensor) -> None:
+    def __init__(self, name: str, logits: Callable[[], Tensor], y: Tensor) -> None:
         self.name = check_outer_loss(name)
-        self.sharpness = best_sharpness(z, y) if name == "error" else torch.ones_like(z[:1, :1]).reshape(())
+        self.sharpness = best_sharpness(logits(), y) if name == "error" else y.new_ones(())
 
     def value(self, z: Tensor, y: Tensor) -> Tensor:
         """The mean of ``−log p_y`` or of ``1 − p_y``."""
@@ -63,7 +65,7 @@ def best_sharpness(z: Tensor, y: Tensor) -> Tensor:
     problem is convex. A step at most doubles or halves β. Rows that are all right would have it infinite: there is no
     error to speak of then, and the steps run out. Logits that say nothing leave it at 1.
     """
-    beta, right = torch.ones_like(z[:1, :1]).reshape(()), (y * z).sum(-1)
+    beta, right = z.new_ones(()), (y * z).sum(-1)
     for _ in range(NEWTON_STEPS):
         p = (beta * z).softmax(-1)
         mean = (p * z).sum(-1)
