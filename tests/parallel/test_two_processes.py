@@ -82,3 +82,20 @@ def test_a_killed_process_ends_the_job_and_the_run_goes_on_alone(alone, tmp_path
     assert done.returncode == 0, done.stderr
     assert outcome(folder)[0]["world_size"] == 1
     assert_close(folder, alone)
+
+
+def test_a_program_ends_its_group_before_python_ends(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import atexit\n"
+        "from torch import distributed\n"
+        "from wrssl.parallel import launch\n"
+        "atexit.register(lambda: print('open' if distributed.is_initialized() else 'ended', flush=True))\n"
+        "devices = launch(2, 'ddp', '32-true', 'cpu')\n"
+        "print('open' if distributed.is_initialized() else 'ended', flush=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=300, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    assert [done.stdout.count(word) for word in ("open", "ended")] == [2, 2], done.stdout

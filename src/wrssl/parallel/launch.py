@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 from collections.abc import Callable
@@ -76,7 +77,19 @@ def _fabric(devices: int, strategy: str, precision: str, accelerator: str) -> An
         precision=precision,  # type: ignore[arg-type]
     )
     engine.launch()
+    atexit.register(_end_group)
     return engine
+
+
+def _end_group() -> None:
+    """Threads of a group that outlives Python's own end can abort the process, after all its results are written.
+
+    Nobody is waited for: one that failed must not keep the others.
+    """
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def own_device(name: str, devices: int) -> str:
