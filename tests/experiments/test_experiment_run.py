@@ -28,11 +28,12 @@ MOONS = Cell(
 )
 
 
-def test_a_cell_is_what_fit_returns():
-    outcome = run_cell(MOONS)
+@pytest.mark.parametrize("more", [{}, {"outer_loss": "error"}])
+def test_a_cell_is_what_fit_returns(more):
+    outcome = run_cell(replace(MOONS, **more))
     scenario = wrssl.load_scenario("moons", "faraway", 0.5, seed=1)
     result = wrssl.fit(
-        scenario, "mlp", "vat", "wr-cluster", "weighted", 10, 1, weight_options={"K": 5, "L": 2}, threads=1,
+        scenario, "mlp", "vat", "wr-cluster", "weighted", 10, 1, weight_options={"K": 5, "L": 2, **more}, threads=1,
         progress=False,
     )  # fmt: skip
     for name in ("test_accuracy", "val_accuracy", "ood_auroc", "ood_fpr95", "weight_auroc", "mean_weight_id"):
@@ -42,6 +43,11 @@ def test_a_cell_is_what_fit_returns():
     row = make_row("fig2", MOONS, "quick", outcome.measured)
     assert set(row) == set(COLUMNS)
     assert row["test_accuracy"] == f"{result.metrics['test_accuracy']:.6g}"
+
+
+def test_what_drives_the_weights_moves_them():
+    by_entropy, by_error = (run_cell(replace(MOONS, outer_loss=name)).measured for name in (None, "error"))
+    assert by_entropy["mean_weight_id"] != by_error["mean_weight_id"]
 
 
 @pytest.mark.parametrize("weights", ["wr-cluster", "ds3l"])

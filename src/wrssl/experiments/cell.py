@@ -12,7 +12,10 @@ PROTOCOL = 1  # to be raised when the same cell means another run, so that older
 EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what the columns are about
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
 _NOT_IN_HASH = ("labels", "keeps")
-_LATER = ("compat",)  # settings that came later count where they are set, so that older rows stay what they are
+_LATER = (
+    "compat",
+    "outer_loss",
+)  # settings that came later count where they are set, so that older rows stay what they are
 
 
 class Label(NamedTuple):
@@ -52,6 +55,7 @@ class Cell:
         lr: learning rate; None for the method's.
         l1: strength of the L1 term; None for the default.
         compat: whose form of Pseudo-Label, see ``PseudoLabel``; None for the method's own.
+        outer_loss: what drives the weights, see ``HypergradientOptions``; None for the paper's cross-entropy.
         labels: where the run is shown.
         keeps: what else the run leaves behind: ``"weights"`` (a curve over the steps) or ``"model"``.
     """
@@ -80,6 +84,7 @@ class Cell:
     lr: float | None = None
     l1: float | None = None
     compat: str | None = None
+    outer_loss: str | None = None
     labels: tuple[Label, ...] = ()
     keeps: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ SETTINGS = (
     "K", "J", "P", "L", "scope", "solver",
 )  # fmt: skip
 MEASURED = ("test_accuracy", "val_accuracy", "ood_auroc", "ood_fpr95", "weight_auroc", "seconds_per_step")
-MORE_SETTINGS = ("clean", "learns_validation", "roles", "lr", "l1", "compat")
+MORE_SETTINGS = ("clean", "learns_validation", "roles", "lr", "l1", "compat", "outer_loss")
 MORE_MEASURED = ("mean_weight_id", "mean_weight_ood", "mean_seconds_per_step", "seconds")
 COLUMNS = (
     "experiment", *SETTINGS, *MEASURED, "config_hash", "commit",

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import PAPERS, PLAIN
-from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, claims, sweep
+from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, ERROR_NOTE, NOTES, claims, driven_by_error, sweep
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Claim, Experiment, Panel
 
 
 def _cells(budget: Budget) -> Iterator[Cell]:
-    return sweep(budget, "fashion", "mnist", "fashion", "vat")
+    yield from sweep(budget, "fashion", "mnist", "fashion", "vat")
+    yield from driven_by_error(budget, "fashion", "fashion", "vat")
 
 
 EXPERIMENT = Experiment(
@@ -31,5 +32,5 @@ EXPERIMENT = Experiment(
         ),
         *claims("fashion"),
     ),
-    notes=NOTES,
+    notes=(*NOTES, ERROR_NOTE),
 )

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
-from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, claims, sweep
+from wrssl.experiments.catalogue.ratios import (
+    AXIS,
+    COLUMNS,
+    ERROR_NOTE,
+    NOTES,
+    WEIGHTINGS,
+    claims,
+    driven_by_error,
+    sweep,
+)
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Claim, Experiment, Panel
 
@@ -16,6 +25,7 @@ FAST = 3e-3  # ten times the paper's learning rate, with which 2,000 steps suffi
 
 def _cells(budget: Budget) -> Iterator[Cell]:
     yield from sweep(budget, "mean", "mnist", "mean", "pl", batch_norm=False)
+    yield from driven_by_error(budget, "mean", "mean", "pl", batch_norm=False)
     for seed in range(budget.seeds):
         yield from controls(budget, "mnist", seed, "rate", "50", batch_norm=False)
         for curve in (PLAIN, PAPERS, DEFAULT, ORACLE, CLEAN):
@@ -43,5 +53,5 @@ EXPERIMENT = Experiment(
         ),
         *claims("mean"),
     ),
-    notes=(*NOTES, "The paper's learning rate for Pseudo-Label is 3e-4."),
+    notes=(*NOTES, ERROR_NOTE, "The paper's learning rate for Pseudo-Label is 3e-4."),
 )

@@ -19,7 +19,12 @@ WEIGHTINGS = {
     ORACLE: "oracle",
 }  # fmt: skip
 RIVALS = ("UASD", "DS3L", "L2RW", "MWN")
+BY_ERROR = f"{PAPERS}, weights by expected error"
 ADDED = (PLAIN, PAPERS, DEFAULT, ORACLE)
+ERROR_NOTE = (
+    "`weights by expected error` is not in the paper: validation examples drive the weights by their expected error, "
+    "1 − p(y) at the best temperature, in place of their cross-entropy."
+)
 NOTES = (
     "At 0 % a clean pool and oracle weights are plain SSL.",
     '`50 added`: the foreign images are added to a quarter of the own ones (`mode="add"`) instead of replacing them.',
@@ -71,6 +76,15 @@ def sweep(
             yield make_cell(budget, dataset, seed, label, weights=weightings[curve], mode="add", **shared)
         label = Label(panel, CLEAN, "50 added")
         yield make_cell(budget, dataset, seed, label, mode="add", clean=True, **shared)
+
+
+def driven_by_error(budget: Budget, panel: str, ood: str, method: str, batch_norm: bool = True) -> Iterator[Cell]:
+    """Not in the paper: its method at 50 % with the expected error in place of cross-entropy as what drives weights."""
+    for seed in budget.pick(range(budget.seeds), range(0)):
+        yield make_cell(
+            budget, "mnist", seed, Label(panel, BY_ERROR, "50"), method=method, ood=ood, batch_norm=batch_norm,
+            weights="wr-cluster", outer_loss="error",
+        )  # fmt: skip
 
 
 def claims(panel: str, words: str = "", ratios: tuple[float, ...] = RATIOS) -> tuple[Claim, ...]:
