@@ -48,8 +48,17 @@ def test_dry_run_says_how_long_and_writes_nothing(tmp_path, monkeypatch, capsys)
     assert not out.exists()
 
 
+def test_every_core_works_if_not_told_otherwise(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    code, printed = run(
+        monkeypatch, capsys, "all", "--out", str(tmp_path / "out"), "--data-dir", str(tmp_path), "--dry-run"
+    )
+    assert code == 0
+    assert " with 7 jobs on free cores " in printed.out
+
+
 def test_failed_cells_end_with_code_1_and_the_next_call_goes_on(tmp_path, monkeypatch, capsys, no_training):
-    arguments = ("fig2", "--dataset", "moons", "--steps", "5", "--out", str(tmp_path / "out"))
+    arguments = ("fig2", "--dataset", "moons", "--steps", "5", "--jobs", "1", "--out", str(tmp_path / "out"))
     code, printed = run(monkeypatch, capsys, *arguments)
     assert code == 1
     assert "17 of 30 runs are there, 17 of them new" in printed.out
