@@ -12,10 +12,8 @@ PROTOCOL = 1  # to be raised when the same cell means another run, so that older
 EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what the columns are about
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
 _NOT_IN_HASH = ("labels", "keeps")
-_LATER = (
-    "compat",
-    "outer_loss",
-)  # settings that came later count where they are set, so that older rows stay what they are
+# Settings that came later count where they are set, so that older rows stay what they are.
+_LATER = ("compat", "outer_loss")
 
 
 class Label(NamedTuple):
