@@ -53,6 +53,16 @@ def test_rows_give_the_number_and_the_verdict(claims, tmp_path):
     assert "`wrssl reproduce fig4a --budget paper --seeds 5 --out fig4a`" in claims.page_text(tmp_path)
 
 
+def test_the_command_is_for_the_seeds_that_most_cells_have(claims):
+    def row(seed: int) -> dict[str, str]:
+        return {"budget": "paper", "seed": str(seed)}
+
+    assert "--seeds 5 " in claims.command([], "fig2")
+    assert "--seeds 3 " in claims.command([row(seed) for seed in range(3) for _ in range(10)], "fig2")
+    few_with_more = [row(seed) for seed in range(5) for _ in range(10)] + [row(seed) for seed in range(5, 20)]
+    assert "--seeds 5 " in claims.command(few_with_more, "fig2")
+
+
 def test_the_named_tests_are_there(claims):
     for _, _, test in claims.FORMULAS:
         path, name = test.split("::")
