@@ -81,6 +81,26 @@ def test_scenario(tmp_path):
     assert (len(scn.labeled[0]), len(scn.validation[0]), len(scn.unlabeled), len(scn.test[0])) == (12, 8, 51, 12)
 
 
+def test_an_archive_is_decoded_once_until_it_changes(tmp_path, monkeypatch):
+    from wrssl.data.readers import cifar_images
+
+    decoded = []
+    monkeypatch.setattr(
+        cifar_images, "read_cifar_images", lambda *given: decoded.append(given) or read_cifar_images(*given)
+    )
+    write_archive(tmp_path, files())
+    few = {"labels_per_class": 2, "validation_size": 6, "data_dir": tmp_path}
+    first = load_scenario("cifar10", seed=0, **few)
+    first.unlabeled.zero_()  # a user's own copy
+    other, again = load_scenario("cifar10", seed=1, **few), load_scenario("cifar10", seed=0, **few)
+    assert len(decoded) == 1
+    assert again.unlabeled.any()
+    assert not np.array_equal(other.unlabeled, again.unlabeled)
+    write_archive(tmp_path, files(per_class=15))
+    assert len(load_scenario("cifar10", seed=0, **few).unlabeled) > len(again.unlabeled)
+    assert len(decoded) == 2
+
+
 def test_what_is_no_image_of_32_pixels_is_named(tmp_path):
     content = files(1, 1)
     cases = {

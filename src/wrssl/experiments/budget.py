@@ -73,9 +73,9 @@ QUICK = Budget(
     {
         "moons": Setting("mlp", 300),
         "mnist": Setting("lenet", 200, 1000),
-        "cifar10": Setting("small_cnn", 40, 500),
-        "cifar100": Setting("small_cnn", 40, 500),
-        "svhn": Setting("small_cnn", 40, 500),
+        "cifar10": Setting("small_cnn", 20, 500),
+        "cifar100": Setting("small_cnn", 20, 500),
+        "svhn": Setting("small_cnn", 20, 500),
     },
     "Budget `quick`: a REDUCED protocol with far fewer steps, seeds, cells and validation labels, and a small network "
     "in place of WRN-28-2; it shows that everything runs and says little about the paper's numbers.",

@@ -11,13 +11,14 @@ or binary; for CIFAR-10 then also a folder or archive of image files (``readers/
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from wrssl.data import addresses
 from wrssl.data.folder import locate
-from wrssl.data.parts import Parts, Request
+from wrssl.data.parts import LabeledArrays, Parts, Request
 from wrssl.data.readers import cifar_images
 from wrssl.data.readers.cifar import ARCHIVES, FOLDERS, read_cifar
 from wrssl.data.sources.class_split import split_classes
@@ -41,7 +42,10 @@ def find(name: str, request: Request) -> Path:
 def load(name: str, request: Request) -> Parts:
     """CIFAR-10 or CIFAR-100, as ``name`` says."""
     place = find(name, request)
-    if place.name in (cifar_images.FOLDER, cifar_images.ARCHIVE):
+    if place.name == cifar_images.ARCHIVE:
+        found = place.stat()
+        train, test = _archive(place, found.st_mtime_ns, found.st_size)
+    elif place.name == cifar_images.FOLDER:
         train, test = cifar_images.read_cifar_images(place, NAMES.tolist())
     else:
         train, test = read_cifar(place, name)
@@ -49,3 +53,12 @@ def load(name: str, request: Request) -> Parts:
         named = ((train[0], NAMES[train[1]]), (test[0], NAMES[test[1]]))
         return split_classes(*named, _ANIMALS, 400, _EPSILON, "photos", request)
     return split_classes(train, test, np.arange(50), 40, _EPSILON, "photos", request)
+
+
+@lru_cache(maxsize=1)  # 60,000 images are decoded for a dozen seconds, and the next ratio or seed needs the same ones
+def _archive(place: Path, changed: int, size: int) -> tuple[LabeledArrays, LabeledArrays]:
+    """The parts of an archive as it was at this time with this size.
+
+    Nobody writes into them, since a scenario is made of copies.
+    """
+    return cifar_images.read_cifar_images(place, NAMES.tolist())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from wrssl.experiments.budget import Budget
-from wrssl.experiments.catalogue.cells import DEFAULT, PAPERS, PLAIN
+from wrssl.experiments.catalogue.cells import DEFAULT, ORACLE, PAPERS, PLAIN
 from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, claims, sweep
 from wrssl.experiments.cell import Cell
 from wrssl.experiments.experiment import Claim, Panel
 
-FEW = {curve: WEIGHTINGS[curve] for curve in (PLAIN, PAPERS, DEFAULT)}
+FEW = {curve: WEIGHTINGS[curve] for curve in (PLAIN, PAPERS, DEFAULT, ORACLE)}
 CIFAR_NOTES = (
     *NOTES,
     "The paper's caption says batch norm (own: WBN) for CIFAR-10 and its text says frozen batch norm for all methods, "

@@ -46,10 +46,10 @@ def _cells(budget: Budget) -> Iterator[Cell]:
                     labels = [Label(panel, words, str(L)) for panel in (f"L-{dataset}", accuracy)]
                     yield _cell(budget, dataset, seed, *labels, weights="wr-cluster", scope=scope, L=L)
         for words, scope in SCOPES.items():
-            for J in budget.pick(STEPS_AHEAD, (1, 3, 10)):
+            for J in STEPS_AHEAD:
                 label = Label("J", words, str(J))
                 yield _cell(budget, "mnist", seed, label, weights="wr-cluster", scope=scope, J=J)
-            for P in budget.pick(TERMS, (0, 5, 20)):
+            for P in TERMS:
                 label = Label("P", words, str(P))
                 yield _cell(budget, "mnist", seed, label, weights="wr-cluster", scope=scope, P=P)
 

@@ -54,7 +54,7 @@ def _depths(budget: Budget, seed: int) -> Iterator[Cell]:
 def _sizes(budget: Budget, seed: int) -> Iterator[Cell]:
     yield from controls(budget, "mnist", seed, "sizes")
     yield from _references(budget, seed, "mean", "vat", "sizes", EVERYWHERE)
-    for size in budget.pick(SIZES, (25, 100, 1000, 5000)):
+    for size in SIZES:
         for curve, weights in SIZED.items():
             label = Label("sizes", curve, str(size))
             yield make_cell(

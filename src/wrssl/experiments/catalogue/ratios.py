@@ -48,7 +48,7 @@ def sweep(
     """Every weighting at every ratio, foreign images added at 50 %, and the controls.
 
     Args:
-        budget: the numbers; ``quick`` leaves out 25 % and 75 %.
+        budget: the numbers.
         panel: where the cells are shown.
         dataset: the data.
         ood: the kind of foreign images.
@@ -59,11 +59,10 @@ def sweep(
         batch_norm: False for a network without.
         changes: further fields of the cells.
     """
-    few = tuple(ratio for ratio in ratios if ratio in (0.0, 0.5))
     shared: dict[str, Any] = {"method": method, "ood": ood, "batch_norm": batch_norm, "bn": bn, **changes}
     for seed in range(budget.seeds):
         yield from controls(budget, dataset, seed, panel, batch_norm=batch_norm)
-        for ratio in budget.pick(ratios, few):
+        for ratio in ratios:
             for curve, weights in weightings.items():
                 if ratio or weights != "oracle":
                     label = Label(panel, curve, percent(ratio))
@@ -71,9 +70,10 @@ def sweep(
             if ratio:
                 label = Label(panel, CLEAN, percent(ratio))
                 yield make_cell(budget, dataset, seed, label, ratio=ratio, clean=True, **shared)
-        for curve in budget.pick(ADDED, (PLAIN, DEFAULT)):
-            label = Label(panel, curve, "50 added")
-            yield make_cell(budget, dataset, seed, label, weights=weightings[curve], mode="add", **shared)
+        for curve in ADDED:
+            if curve in weightings:
+                label = Label(panel, curve, "50 added")
+                yield make_cell(budget, dataset, seed, label, weights=weightings[curve], mode="add", **shared)
         label = Label(panel, CLEAN, "50 added")
         yield make_cell(budget, dataset, seed, label, mode="add", clean=True, **shared)
 
