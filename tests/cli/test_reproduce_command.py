@@ -41,7 +41,7 @@ def test_dry_run_says_how_long_and_writes_nothing(tmp_path, monkeypatch, capsys)
     lines = printed.out.splitlines()
     assert "REDUCED" in lines[0]
     assert any(line.startswith("fig2: 80 runs, 30 to make, 50 skipped for want of data; about ") for line in lines)
-    assert any(line.startswith("table-svhn: 15 runs, 0 to make, 15 skipped") for line in lines)
+    assert any(line.startswith("table-svhn: 37 runs, 0 to make, 37 skipped") for line in lines)
     assert any("train_32x32.mat is not in" in line for line in lines)
     assert lines[-1].startswith("in all 30 runs, about ")
     assert lines[-1].endswith("nothing was run")
@@ -74,7 +74,7 @@ def test_skipped_cells_are_no_failure(tmp_path, monkeypatch, capsys, no_training
     monkeypatch.chdir(tmp_path)
     code, printed = run(monkeypatch, capsys, "table-cifar100", "--data-dir", str(tmp_path))
     assert code == 0
-    assert "0 of 24 runs are there" in printed.out
+    assert "0 of 60 runs are there" in printed.out
     assert "skipped 24: cifar-100-python.tar.gz is not in" in printed.out
     assert (tmp_path / "reproduce" / "table-cifar100" / "skipped.csv").is_file()
 

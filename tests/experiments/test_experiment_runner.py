@@ -18,6 +18,7 @@ from wrssl.experiments.results import read_rows
 from wrssl.experiments.run import Outcome
 
 MOONS = {"datasets": ("moons",)}
+FIG4A, SVHN = 41, 37  # their runs with the quick budget, as in test_experiment_cells.py
 
 
 def listed(path):
@@ -52,21 +53,21 @@ def files_of_models(fake_run, monkeypatch):
 def test_every_cell_gets_its_row_and_nothing_is_run_twice(tmp_path, fake_run, no_files_needed, capsys):
     summary = reproduce("fig4a", out=tmp_path, run=fake_run)
     cells = get_experiment("fig4a").cells(get_budget("quick"))
-    assert (summary.runs, summary.new, summary.failed, summary.skipped) == (21, 21, {}, {})
+    assert (summary.runs, summary.new, summary.failed, summary.skipped) == (FIG4A, FIG4A, {}, {})
     rows = read_rows(tmp_path / "results.csv")
     assert {row["config_hash"] for row in rows} == {cell.config_hash for cell in cells}
     assert {row["experiment"] for row in rows} == {"fig4a"}
     assert {path.name for path in tmp_path.iterdir()} == {"results.csv", ".results.csv.lock", "table.md", "figure.png"}
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 21
-    assert lines[-1].startswith("21/21  0 s left  mnist ")
+    assert len(lines) == FIG4A
+    assert lines[-1].startswith(f"{FIG4A}/{FIG4A}  0 s left  mnist ")
     before = (tmp_path / "results.csv").read_bytes(), (tmp_path / "table.md").read_text()
     (tmp_path / "table.md").unlink()
     (tmp_path / "figure.png").unlink()
     again = reproduce("fig4a", out=tmp_path, run=fake_run)
-    assert (again.new, len(fake_run.seen)) == (0, 21)
+    assert (again.new, len(fake_run.seen)) == (0, FIG4A)
     assert ((tmp_path / "results.csv").read_bytes(), (tmp_path / "table.md").read_text()) == before
-    assert (tmp_path / "figure.png").read_text() == "21 rows, 0 traces"
+    assert (tmp_path / "figure.png").read_text() == f"{FIG4A} rows, 0 traces"
 
 
 def test_a_stopped_grid_goes_on(tmp_path, fake_run, no_files_needed):
@@ -75,13 +76,13 @@ def test_a_stopped_grid_goes_on(tmp_path, fake_run, no_files_needed):
         reproduce("fig4a", out=tmp_path, run=fake_run)
     assert len(read_rows(tmp_path / "results.csv")) == 5
     fake_run.stops_after = None
-    assert reproduce("fig4a", out=tmp_path, run=fake_run).new == 16
-    assert len({cell.config_hash for cell in fake_run.seen}) == len(fake_run.seen) == 21
+    assert reproduce("fig4a", out=tmp_path, run=fake_run).new == FIG4A - 5
+    assert len({cell.config_hash for cell in fake_run.seen}) == len(fake_run.seen) == FIG4A
 
 
 def test_more_seeds_add_rows(tmp_path, fake_run, no_files_needed):
     reproduce("fig4a", seeds=1, out=tmp_path, run=fake_run)
-    assert reproduce("fig4a", seeds=2, out=tmp_path, run=fake_run).new == 21
+    assert reproduce("fig4a", seeds=2, out=tmp_path, run=fake_run).new == FIG4A
     assert {row["seed"] for row in read_rows(tmp_path / "results.csv")} == {"0", "1"}
     assert "(2)" in (tmp_path / "table.md").read_text()
 
@@ -89,8 +90,8 @@ def test_more_seeds_add_rows(tmp_path, fake_run, no_files_needed):
 def test_a_failed_cell_is_reported_and_the_rest_goes_on(tmp_path, fake_run, no_files_needed, capsys):
     fake_run.fails = {"mwn": DataError("The moon is full; wait."), "ds3l": ValueError("two\nlines"), "l2rw": OSError()}
     summary = reproduce("fig4a", out=tmp_path, run=fake_run)
-    assert (summary.new, len(summary.failed)) == (15, 6)
-    assert len(read_rows(tmp_path / "results.csv")) == 15
+    assert (summary.new, len(summary.failed)) == (FIG4A - 12, 12)
+    assert len(read_rows(tmp_path / "results.csv")) == FIG4A - 12
     found = listed(tmp_path / "failed.csv")
     assert {row["reason"] for row in found} == {
         "The moon is full; wait.",
@@ -101,15 +102,15 @@ def test_a_failed_cell_is_reported_and_the_rest_goes_on(tmp_path, fake_run, no_f
     assert all("MWN" in row["label"] for row in found if "moon" in row["reason"])
     assert "failed, The moon is full; wait." in capsys.readouterr().err
     fake_run.fails = {}
-    assert reproduce("fig4a", out=tmp_path, run=fake_run).new == 6
+    assert reproduce("fig4a", out=tmp_path, run=fake_run).new == 12
     assert not (tmp_path / "failed.csv").exists()
 
 
 def test_cells_without_data_are_skipped_and_listed(tmp_path, fake_run):
     summary = reproduce("table-svhn", out=tmp_path / "out", data_dir=str(tmp_path), run=fake_run)
-    assert (summary.runs, summary.new, len(summary.skipped), fake_run.seen) == (15, 0, 15, [])
+    assert (summary.runs, summary.new, len(summary.skipped), fake_run.seen) == (SVHN, 0, SVHN, [])
     ((sentence, number),) = summary.reasons()
-    assert number == 15
+    assert number == SVHN
     assert sentence.startswith("train_32x32.mat is not in ")
     assert {row["reason"] for row in listed(tmp_path / "out" / "skipped.csv")} == {sentence}
     assert "No run is there yet." in (tmp_path / "out" / "table.md").read_text()
@@ -148,7 +149,7 @@ def test_all_runs_what_is_shared_once_and_gives_each_experiment_its_rows(tmp_pat
         assert all(rows[cell.config_hash]["label"].startswith(cell.labels[0].panel) for cell in cells)
         assert (tmp_path / name / "figure.png").is_file()
     assert len(list((tmp_path / "fig6" / "kept").glob("*.weights.csv"))) == 3
-    assert (tmp_path / "fig6" / "figure.png").read_text() == "41 rows, 3 traces"
+    assert (tmp_path / "fig6" / "figure.png").read_text() == "47 rows, 3 traces"
 
 
 def test_rows_of_another_experiment_are_taken_over(tmp_path, fake_run, no_files_needed):
