@@ -75,7 +75,7 @@ def test_skipped_cells_are_no_failure(tmp_path, monkeypatch, capsys, no_training
     code, printed = run(monkeypatch, capsys, "table-cifar100", "--data-dir", str(tmp_path))
     assert code == 0
     assert "0 of 60 runs are there" in printed.out
-    assert "skipped 24: cifar-100-python.tar.gz is not in" in printed.out
+    assert "skipped 60: cifar-100-python.tar.gz is not in" in printed.out
     assert (tmp_path / "reproduce" / "table-cifar100" / "skipped.csv").is_file()
 
 
