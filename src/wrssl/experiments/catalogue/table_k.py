@@ -72,13 +72,12 @@ def _claims() -> Iterator[Claim]:
                 text = f"K hardly matters: {K} clusters instead of 20, {method.upper()}"
                 yield Claim(text, "within 2 points", Label(method, PAPERS, str(K)), place, (-2.0, 2.0))
     mean, spread = PRINTED["pl"][CLUSTERS.index(20)]
-    for column in (PRINTED_SETTING, "and four updates"):
-        yield Claim(
-            f"Perfect cleaning would give the printed number, PL, {column.removeprefix('and ')}",
-            f"not asked; {mean:.1f} ± {spread:.1f} with its weights",
-            Label("published", CLEAN, column),
-            range=(mean - 2 * spread, 100.0),
-        )
+    for words, place in (
+        ("as printed", Label("pl", CLEAN, "20")),
+        ("learning rate 2e-3, four updates", Label("published", CLEAN, "and four updates")),
+    ):
+        text, printed = f"A pool cleaned by hand reaches that, PL, {words}", f"not asked; {mean:.1f} ± {spread:.1f}"
+        yield Claim(text, printed, place, range=(mean - 2 * spread, 100.0))
 
 
 EXPERIMENT = Experiment(

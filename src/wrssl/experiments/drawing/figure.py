@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wrssl.experiments.budget import BUDGETS
-from wrssl.experiments.drawing.panels import draw_bars, draw_dots, draw_lines
+from wrssl.experiments.drawing.panels import draw_bars, draw_dots, draw_lines, draw_printed
 from wrssl.experiments.drawing.traces import draw_traces
 from wrssl.experiments.experiment import TIME, Experiment, Panel
 from wrssl.experiments.statistics import Protocol, Row, protocols, values
@@ -71,6 +71,11 @@ def _draw(
         draw = draw_lines if panel.kind == "lines" else draw_bars if panel.value == TIME else draw_dots
         if found:
             draw(axis, panel, found)
+        if found and panel.kind == "lines":
+            printed = {
+                (label.curve, label.column): v for label, v in experiment.printed.items() if label[0] == panel.key
+            }
+            draw_printed(axis, panel, found, printed)
     axis.grid(axis="x" if panel.kind == "bars" and panel.value == TIME else "y", color="#e5e5e5", lw=0.6)
     axis.set_axisbelow(True)
     if axis.get_legend_handles_labels()[0]:

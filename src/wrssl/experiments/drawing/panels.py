@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from wrssl.experiments.catalogue.cells import LEARNER, SUPERVISED
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Values = dict[Spot, dict[int, float]]
+PRINTED = "printed in the paper"
+LETTERS = 48  # of all names below a panel together, in one line
 SPREAD = 0.7  # of the width between two names that the dots of one name take
 AXES = {ACCURACY: "test accuracy / %", TIME: "time of a step / time of plain SSL"}
 
@@ -51,9 +55,23 @@ def draw_dots(axis: Axes, panel: Panel, found: Values) -> None:
     for n in range(1, len(columns)):
         axis.axvline(n - 0.5, color="#dddddd", lw=0.8)
     axis.set_xlim(-0.5, len(columns) - 0.5)
-    axis.set_xticks(range(len(columns)), columns)
+    axis.set_xticks(range(len(columns)), [textwrap.fill(name, max(8, LETTERS // len(columns))) for name in columns])
     axis.set_xlabel(panel.axis)
     axis.set_ylabel(AXES[panel.value])
+
+
+def draw_printed(axis: Axes, panel: Panel, found: Values, printed: Mapping[Spot, tuple[float, float]]) -> None:
+    """The paper's own numbers as open diamonds, in the colours of their curves."""
+    named = False
+    for curve, style in _styles(found).items():
+        there = [(float(c), *printed[curve, c]) for c in panel.columns if _is_number(c) and (curve, c) in printed]
+        if there:
+            x, mean, spread = zip(*there, strict=True)
+            name = None if named else PRINTED  # once in the legend
+            axis.errorbar(
+                x, mean, spread, label=name, color=style.colour, marker="D", mfc="white", ms=6, ls="none", lw=0.8
+            )
+            named = True
 
 
 def draw_bars(axis: Axes, panel: Panel, found: Values) -> None:
