@@ -98,6 +98,21 @@ def test_fewer_validation_rows_change_nothing_else():
         load_scenario("digits", validation_size=201)
 
 
+@pytest.mark.parametrize("ood", ["patches", "mean"])
+def test_a_smaller_pool_keeps_the_share_and_changes_nothing_else(ood):
+    full, few = (load_scenario("digits", ood, 0.25, unlabeled_size=size) for size in (None, 200))
+    assert len(few.unlabeled) == 200
+    assert int(few._is_ood.sum()) == 50
+    assert keys(few.unlabeled[~few._is_ood]) < keys(full.unlabeled[~full._is_ood])
+    assert same(few.labeled, full.labeled)
+    assert same(few.validation, full.validation)
+    assert same(few.test, full.test)
+    assert torch.equal(load_scenario(**few.recipe).unlabeled, few.unlabeled)
+    assert torch.equal(load_scenario("digits", ood, 0.25, unlabeled_size=10_000).unlabeled, full.unlabeled)
+    with pytest.raises(OptionError, match="unlabeled_size must be at least 1, not 0"):
+        load_scenario("digits", ood, unlabeled_size=0)
+
+
 def test_fewer_labels_are_a_subset():
     ten, four = (load_scenario("digits", labels_per_class=number, ratio=0) for number in (10, 4))
     assert torch.bincount(four.labeled[1]).tolist() == [4] * 10

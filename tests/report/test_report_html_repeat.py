@@ -50,13 +50,13 @@ def test_a_named_scenario_is_one_short_command():
 
 
 def test_what_differs_from_the_defaults_is_said(monkeypatch):
-    scenario = {**RECIPE, "ratio": 0.25, "clean": True, "validation_size": 50}
+    scenario = {**RECIPE, "ratio": 0.25, "clean": True, "validation_size": 50, "unlabeled_size": 90}
     options = {"method_options": {"eps": 1.5, "kl": "oliver"}, "weight_options": {"kinds": "3", "refine": False}}
     config = {**CONFIG, **options, "scenario": scenario, "fallback": False, "lr_given": True, "gate": "cosine"}
     found = repeat(config)
     words = shlex.split(found["command"])
     for option, value in (
-        ("--ratio", "0.25"), ("--validation-size", "50"), ("--lr", "0.003"), ("--gate", "cosine"),
+        ("--ratio", "0.25"), ("--validation-size", "50"), ("--unlabeled-size", "90"), ("--lr", "0.003"), ("--gate", "cosine"),
         ("--method-option", "eps=1.5"), ("--weight-option", 'kinds="3"'),
     ):  # fmt: skip
         assert words[words.index(option) + 1] == value
@@ -66,7 +66,7 @@ def test_what_differs_from_the_defaults_is_said(monkeypatch):
     made = called(found["python"], monkeypatch)
     assert made["load"] == (
         ("digits",),
-        {"ood": "patches", "ratio": 0.25, "seed": 3, "clean": True, "validation_size": 50},
+        {"ood": "patches", "ratio": 0.25, "seed": 3, "clean": True, "validation_size": 50, "unlabeled_size": 90},
     )
     expected = {
         k: config[k]

@@ -21,6 +21,7 @@ def audit(
     download: given.Download = False,
     labels_per_class: given.LabelsPerClass = None,
     validation_size: given.ValidationSize = None,
+    unlabeled_size: given.UnlabeledSize = None,
     labeled: given.Labeled = None,
     unlabeled: given.Unlabeled = None,
     validation: given.Validation = None,
@@ -44,6 +45,7 @@ def audit(
     named = {
         "scenario": scenario, "ood": ood, "ratio": ratio, "mode": mode, "seed": seed, "data_dir": data_dir,
         "clean": clean, "download": download, "labels_per_class": labels_per_class, "validation_size": validation_size,
+        "unlabeled_size": unlabeled_size,
     }  # fmt: skip
     # Labels that are held out by the audit itself need not be held out before.
     held = 0.0 if validation is None else validation

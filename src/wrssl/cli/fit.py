@@ -22,6 +22,7 @@ def fit(
     download: given.Download = False,
     labels_per_class: given.LabelsPerClass = None,
     validation_size: given.ValidationSize = None,
+    unlabeled_size: given.UnlabeledSize = None,
     labeled: given.Labeled = None,
     unlabeled: given.Unlabeled = None,
     validation: given.Validation = None,
@@ -65,6 +66,7 @@ def fit(
     named = {
         "scenario": scenario, "ood": ood, "ratio": ratio, "mode": mode, "seed": seed, "data_dir": data_dir,
         "clean": clean, "download": download, "labels_per_class": labels_per_class, "validation_size": validation_size,
+        "unlabeled_size": unlabeled_size,
     }  # fmt: skip
     folders = {
         "labeled": labeled, "unlabeled": unlabeled, "validation": validation, "test": test, "image_size": image_size,

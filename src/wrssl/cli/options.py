@@ -21,6 +21,7 @@ DataDir = Annotated[Path | None, typer.Option(help="Folder of the data files.")]
 Download = Annotated[bool, typer.Option("--download", help="Fetch missing files.")]
 LabelsPerClass = Annotated[int | None, typer.Option(help="Labels per class.")]
 ValidationSize = Annotated[int | None, typer.Option(help="Use fewer validation rows.")]
+UnlabeledSize = Annotated[int | None, typer.Option(help="Use a smaller pool.")]
 Labeled = Annotated[Path | None, typer.Option(help="Own images: a folder with one sub-folder per class.")]
 Unlabeled = Annotated[Path | None, typer.Option(help="Own images: a folder of images, anywhere below it.")]
 Validation = Annotated[

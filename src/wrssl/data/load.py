@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -72,6 +73,7 @@ def load_scenario(
     download: bool = False,
     labels_per_class: int | None = None,
     validation_size: int | None = None,
+    unlabeled_size: int | None = None,
 ) -> Scenario:
     """Load a named scenario: a public data set whose pool is mixed with foreign (OOD) rows.
 
@@ -91,19 +93,23 @@ def load_scenario(
         download: fetch missing files from their official address.
         labels_per_class: default as in the paper, see ``data/sources``.
         validation_size: use fewer validation rows; 0 for none.
+        unlabeled_size: make the pool of so many own rows at most, as if the source had no more.
 
     Returns:
         The scenario; its truth is known.
     """
     kind = _kind(name, ood)
-    for option, value in (("labels_per_class", labels_per_class), ("validation_size", validation_size)):
+    sizes = {
+        "labels_per_class": labels_per_class, "validation_size": validation_size, "unlabeled_size": unlabeled_size
+    }  # fmt: skip
+    for option, value in sizes.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
             raise OptionError(f"{option} must be a whole number, not {value!r}.")
     check_options(ratio, mode)
     seed = check_seed(seed)
     request = Request(kind, seed, data_folder(data_dir), download, labels_per_class, validation_size)
     try:
-        parts: Parts = _source(name).load(name, request)
+        parts: Parts = _smaller(_source(name).load(name, request), unlabeled_size)
         pool, is_ood = mix(parts, ratio, mode, seed, clean)
     except MemoryError as error:
         raise DataError(f"{name} does not fit into memory; free some, or use a smaller scenario.") from error
@@ -129,4 +135,15 @@ def load_scenario(
         "labels_per_class": None if labels_per_class is None else int(labels_per_class),
         "validation_size": None if validation_size is None else int(validation_size),
     }
+    if unlabeled_size is not None:  # runs from before this option have no such word, and are resumed
+        scenario.recipe["unlabeled_size"] = int(unlabeled_size)
     return scenario
+
+
+def _smaller(parts: Parts, size: int | None) -> Parts:
+    """The parts with the first rows of the pool only; their order is random."""
+    if size is None:
+        return parts
+    if size < 1:
+        raise OptionError(f"unlabeled_size must be at least 1, not {size}.")
+    return replace(parts, pool=parts.pool[:size], pool_labels=parts.pool_labels[:size])

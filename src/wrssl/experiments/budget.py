@@ -12,11 +12,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Setting:
-    """What a budget says about a data set."""
+    """What a budget says about a data set; None for its own number."""
 
     model: str
     steps: int
     n_validation: int | None = None
+    n_unlabeled: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,13 @@ QUICK = Budget(
     "halves",
     {
         "moons": Setting("mlp", 300),
-        "mnist": Setting("lenet", 200, 1000),
-        "cifar10": Setting("small_cnn", 20, 500),
-        "cifar100": Setting("small_cnn", 20, 500),
-        "svhn": Setting("small_cnn", 20, 500),
+        "mnist": Setting("lenet", 200, 1000, 10_000),
+        "cifar10": Setting("small_cnn", 20, 500, 2000),
+        "cifar100": Setting("small_cnn", 20, 500, 2000),
+        "svhn": Setting("small_cnn", 20, 500, 2000),
     },
-    "Budget `quick`: a REDUCED protocol with far fewer steps, seeds, cells and validation labels, and a small network "
-    "in place of WRN-28-2; it shows that everything runs and says little about the paper's numbers.",
+    "Budget `quick`: a REDUCED protocol with far fewer steps, seeds, cells, validation labels and pool members, and a "
+    "small network in place of WRN-28-2; it shows that everything runs and says little about the paper's numbers.",
 )
 BUDGETS = {budget.name: budget for budget in (PAPER, QUICK)}
 

@@ -13,7 +13,7 @@ EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
 _NOT_IN_HASH = ("labels", "keeps")
 # Settings that came later count where they are set, so that older rows stay what they are.
-_LATER = ("compat", "outer_loss")
+_LATER = ("compat", "outer_loss", "n_unlabeled")
 
 
 class Label(NamedTuple):
@@ -54,6 +54,7 @@ class Cell:
         l1: strength of the L1 term; None for the default.
         compat: whose form of Pseudo-Label, see ``PseudoLabel``; None for the method's own.
         outer_loss: what drives the weights, see ``HypergradientOptions``; None for the paper's cross-entropy.
+        n_unlabeled: own rows of which the pool is made; None for all that there are.
         labels: where the run is shown.
         keeps: what else the run leaves behind: ``"weights"`` (a curve over the steps) or ``"model"``.
     """
@@ -83,6 +84,7 @@ class Cell:
     l1: float | None = None
     compat: str | None = None
     outer_loss: str | None = None
+    n_unlabeled: int | None = None
     labels: tuple[Label, ...] = ()
     keeps: tuple[str, ...] = ()
 

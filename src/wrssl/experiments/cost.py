@@ -28,6 +28,7 @@ PREPARE_PHOTOS = (9.0, 11.0)  # the same for 3,072 values per image
 IMAGES = {"mlp": 1e-6, "lenet": 3.2e-5, "small_cnn": 1e-4, "wrn-28-2": 5e-3}  # seconds per image that is only looked at
 LOAD = {"moons": 0.0, "digits": 0.2, "mnist": 0.5, "cifar10": 1.0, "cifar100": 2.0, "svhn": 4.0}
 LOOKED_AT = {"moons": 2000, "digits": 1500, "mnist": 60_000, "cifar10": 24_000, "cifar100": 25_500, "svhn": 60_000}
+TESTED = {"moons": 1000, "digits": 500, "mnist": 10_000, "cifar10": 6000, "cifar100": 5000, "svhn": 14_000}
 VALIDATION = {"moons": 400, "digits": 200, "mnist": 10_000, "cifar10": 3000, "cifar100": 2500, "svhn": 4500}
 FIXED = {"moons": 0.0, "digits": 0.2}  # metrics, rows
 FIXED_IMAGES = 1.2
@@ -35,13 +36,14 @@ FIXED_IMAGES = 1.2
 
 def cell_seconds(cell: Cell) -> float:
     """The prediction for one core."""
-    model, pool = cell.model.removesuffix("-nobn"), LOOKED_AT[cell.dataset]
+    model, whole = cell.model.removesuffix("-nobn"), LOOKED_AT[cell.dataset]
+    pool = whole if cell.n_unlabeled is None else min(whole, TESTED[cell.dataset] + cell.n_unlabeled)
     plain = STEP[model][cell.method]
     held = VALIDATION[cell.dataset] if cell.n_validation is None else cell.n_validation
     evaluations = max(20, cell.steps // 100)
     looks = pool + evaluations * held / (2 if cell.roles == "halves" else 1)
     clusters, both = PREPARE.get(cell.dataset, PREPARE_PHOTOS)
-    prepare = {"wr": both, "wr-cluster": clusters}.get(cell.weights, 0.0)
+    prepare = {"wr": both, "wr-cluster": clusters}.get(cell.weights, 0.0) * pool / whole
     if cell.weights in WEIGHS_THE_POOL:
         prepare += pool / 100 * LOSS * plain
     return (

@@ -28,6 +28,7 @@ class Recipe:
     clean: bool
     labels_per_class: int | None
     n_validation: int | None
+    n_unlabeled: int | None
     learns_validation: bool
 
     @classmethod
@@ -37,17 +38,18 @@ class Recipe:
         ood = list_scenarios()[cell.dataset][0] if cell.ood == ANY else cell.ood
         return cls(
             cell.dataset, ood, cell.ratio, cell.mode, cell.seed, cell.clean, per_class, cell.n_validation,
-            cell.learns_validation,
+            cell.n_unlabeled, cell.learns_validation,
         )  # fmt: skip
 
 
 @lru_cache(maxsize=1)  # cells are dealt out in the order of their data, so the next one often needs the same
 def load_recipe(recipe: Recipe, data_dir: str | None) -> Scenario:
     """Load, and move validation labels to the labelled ones where the recipe says so."""
-    name, ood, ratio, mode, seed, clean, per_class, n_validation, learns = astuple(recipe)
+    name, ood, ratio, mode, seed, clean, per_class, n_validation, n_unlabeled, learns = astuple(recipe)
     scenario = load_scenario(
-        name, ood, ratio, mode, seed, data_dir, clean=clean, labels_per_class=per_class, validation_size=n_validation
-    )
+        name, ood, ratio, mode, seed, data_dir, clean=clean, labels_per_class=per_class,
+        validation_size=n_validation, unlabeled_size=n_unlabeled,
+    )  # fmt: skip
     return _with_validation_labels(scenario, seed) if learns else scenario
 
 

@@ -20,6 +20,7 @@ LOAD: dict[str, Any] = {
     "clean": False,
     "labels_per_class": None,
     "validation_size": None,
+    "unlabeled_size": None,
 }
 FOLDERS = ("labeled", "unlabeled", "validation", "test", "image_size", "augment")  # options of the command line
 FROM_FOLDERS: dict[str, Any] = {"image_size": 32, "seed": 0, "cache_dir": None, "max_pixels": 100_000_000}

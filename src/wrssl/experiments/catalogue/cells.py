@@ -21,6 +21,14 @@ WITH_WBN = ("wr-cluster", "wr-instance", "wr", "oracle")
 PAPERS, DEFAULT = "WR-SSL (paper)", "wr"
 PLAIN, CLEAN, ORACLE = "plain SSL", "clean pool", "oracle weights"
 SUPERVISED, LEARNER = "supervised", "supervised + validation labels"
+# What a curve of weights is to be compared with: plain, clean, oracle, and the first two with foreign images added.
+REFERENCES: dict[str, dict[str, Any]] = {
+    PLAIN: {},
+    CLEAN: {"clean": True},
+    ORACLE: {"weights": "oracle"},
+    f"{PLAIN}, added": {"mode": "add"},
+    f"{CLEAN}, added": {"mode": "add", "clean": True},
+}
 
 
 def make_cell(
@@ -37,6 +45,7 @@ def make_cell(
     batch_norm: bool = True,
     clean: bool = False,
     longer: int = 1,
+    at_most: int | None = None,
     keeps: tuple[str, ...] = (),
     **changes: Any,
 ) -> Cell:
@@ -59,6 +68,7 @@ def make_cell(
         batch_norm: False for a network without.
         clean: take the foreign rows out again.
         longer: so many times the budget's steps.
+        at_most: and no more than so many.
         keeps: what else is kept.
         changes: other fields of ``Cell``.
     """
@@ -70,10 +80,13 @@ def make_cell(
         policy = "batch"
     if clean or ratio == 0:
         ood = ANY
-    fields: dict[str, Any] = {"n_validation": setting.n_validation, **OPTIONS.get(weights, {}), **changes}
+    steps = longer * setting.steps
+    fields: dict[str, Any] = {
+        "n_validation": setting.n_validation, "n_unlabeled": setting.n_unlabeled, **OPTIONS.get(weights, {}), **changes
+    }  # fmt: skip
     return Cell(
         dataset, ood, ratio, mode, setting.model + ("" if batch_norm else "-nobn"), method, weights, policy, seed,
-        longer * setting.steps, clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
+        steps if at_most is None else min(steps, at_most), clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
     )  # fmt: skip
 
 

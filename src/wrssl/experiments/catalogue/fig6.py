@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wrssl.experiments.budget import Budget
-from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
+from wrssl.experiments.catalogue.cells import DEFAULT, PAPERS, REFERENCES, controls, make_cell
 from wrssl.experiments.catalogue.fig5 import STEPS_AHEAD, TERMS
 from wrssl.experiments.cell import EVERYWHERE, Cell, Label
 from wrssl.experiments.experiment import BELOW, NOT_HURT, WEIGHT, Claim, Experiment, Panel
@@ -63,16 +63,8 @@ def _sizes(budget: Budget, seed: int) -> Iterator[Cell]:
 
 
 def _references(budget: Budget, seed: int, ood: str, method: str, panel: str, column: str) -> Iterator[Cell]:
-    """Plain, clean, oracle, and the first two with foreign images added."""
-    for curve, settings in (
-        (PLAIN, {}),
-        (CLEAN, {"clean": True}),
-        (ORACLE, {"weights": "oracle"}),
-        (f"{PLAIN}, added", {"mode": "add"}),
-        (f"{CLEAN}, added", {"mode": "add", "clean": True}),
-    ):
-        label = Label(panel, curve, column)
-        yield make_cell(budget, "mnist", seed, label, method=method, ood=ood, **settings)
+    for curve, settings in REFERENCES.items():
+        yield make_cell(budget, "mnist", seed, Label(panel, curve, column), method=method, ood=ood, **settings)
 
 
 def _claims() -> Iterator[Claim]:
