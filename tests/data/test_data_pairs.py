@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wrssl.api import DataError
-from wrssl.data.pairs import different_pairs, mean_images, mean_of_taken
+from wrssl.data.pairs import different_pairs, mean_images, mean_of_taken, wrapped_images
 
 
 @pytest.mark.parametrize(("size", "number"), [(500, 500), (500, 250), (40, 600), (3, 3)])
@@ -38,6 +38,23 @@ def test_no_overflow():
     means = mean_images(images, [(0, 0), (0, 1), (2, 3), (2, 4)])
     assert means.flatten().tolist() == [200, 150, 255, 127]
     assert means.dtype == np.uint8
+
+
+def test_wrapped_images_are_what_eight_bits_give():
+    images = np.array([200, 100, 255, 255, 0], dtype=np.uint8).reshape(5, 1, 1, 1)
+    pairs = [(0, 0), (0, 1), (2, 3), (2, 4), (1, 4)]
+    wrapped = wrapped_images(images, pairs)
+    assert wrapped.flatten().tolist() == [72, 22, 127, 127, 50]
+    assert wrapped.dtype == np.uint8
+    dark = images // 2  # sums below 256 do not wrap
+    assert np.array_equal(wrapped_images(dark, pairs), mean_images(dark, pairs))
+
+
+def test_wrapped_images_are_made_of_the_pairs_of_the_means():
+    rng = np.random.default_rng(0)
+    taken, labels = rng.integers(0, 256, (30, 1, 4, 4), dtype=np.uint8), np.arange(30) % 5
+    means, wrapped = (mean_of_taken(0, flag).draw(30, taken, labels) for flag in (False, True))
+    assert np.array_equal(wrapped, np.where(means > 127, means - 128, means))
 
 
 def test_every_mean_image_is_the_mean_of_two_taken_images():

@@ -10,6 +10,7 @@ import torch
 from wrssl.api import DivergenceError, OptionError
 from wrssl.hypergrad import SOLVERS, cg, exact, largest_eigenvalue, neumann
 from wrssl.hypergrad.solvers import named_solver
+from wrssl.hypergrad.solvers.published import neumann_published
 
 
 @pytest.fixture
@@ -50,6 +51,19 @@ def test_neumann_is_the_written_series(system):
     series = alpha * sum(torch.linalg.matrix_power(factor, p) @ b.reshape(-1) for p in range(6))
     torch.testing.assert_close(neumann(matvec, b, terms=5, alpha=alpha).reshape(-1), series, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(neumann(matvec, b, terms=0, alpha=alpha), alpha * b)
+
+
+def test_the_published_series_is_the_written_one_and_points_the_other_way(system):
+    matrix, matvec, b, x = system
+    factor = torch.eye(12, dtype=torch.float64) - 0.7 * matrix
+    series = b.reshape(-1) - sum(torch.linalg.matrix_power(factor, p) @ b.reshape(-1) for p in range(1, 6))
+    published = neumann_published(matvec, b, terms=5, alpha=0.7)
+    torch.testing.assert_close(published.reshape(-1), series, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(published + neumann(matvec, b, terms=5, alpha=0.7) / 0.7, 2 * b)
+    torch.testing.assert_close(neumann_published(matvec, b, terms=1, alpha=0.7), 0.7 * matvec(b))
+    small = neumann_published(matvec, b, terms=5, alpha=3e-3)  # the learning rate, as in that code
+    assert cosine(small, neumann(matvec, b, terms=5, alpha=3e-3)) < -0.999
+    assert cosine(small, x) < 0
 
 
 @pytest.mark.parametrize("alpha", [1.05, 3.0, 1e200])

@@ -56,8 +56,8 @@ def test_what_differs_from_the_defaults_is_said(monkeypatch):
     found = repeat(config)
     words = shlex.split(found["command"])
     for option, value in (
-        ("--ratio", "0.25"), ("--validation-size", "50"), ("--unlabeled-size", "90"), ("--lr", "0.003"), ("--gate", "cosine"),
-        ("--method-option", "eps=1.5"), ("--weight-option", 'kinds="3"'),
+        ("--ratio", "0.25"), ("--validation-size", "50"), ("--unlabeled-size", "90"), ("--lr", "0.003"),
+        ("--gate", "cosine"), ("--method-option", "eps=1.5"), ("--weight-option", 'kinds="3"'),
     ):  # fmt: skip
         assert words[words.index(option) + 1] == value
     assert "kl=oliver" in words

@@ -16,8 +16,10 @@ NAMES = "fig2, fig4a, fig4b, fig4c, fig4d, fig5, fig6, table-k, table-svhn, tabl
 @app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(help=NAMES)],
-    budget: Annotated[str, typer.Option(help="quick (reduced, and says so) or paper (the paper's protocol)")] = "quick",
-    seeds: Annotated[int | None, typer.Option(help="How many; default 1 for quick and 5 for paper.")] = None,
+    budget: Annotated[str, typer.Option(help="quick, reduced (what a CPU can do) or paper (its protocol)")] = "quick",
+    seeds: Annotated[
+        int | None, typer.Option(help="How many; default 1 for quick, 2 for reduced, 5 for paper.")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Processes with one thread each; -1 is one per core.")] = -1,
     out: Annotated[Path | None, typer.Option(help="Folder of the results; default reproduce/NAME.")] = None,
     dataset: Annotated[list[str] | None, typer.Option(help="Only cells on this data set, repeatable.")] = None,

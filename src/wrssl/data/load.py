@@ -20,7 +20,7 @@ from wrssl.data.streams import check_seed
 _KINDS = {
     "moons": ("faraway", "boundary", "mixed"),
     "digits": ("patches", "mean", "classes", "mixed"),
-    "mnist": ("fashion", "emnist", "mean", "mixed"),
+    "mnist": ("fashion", "emnist", "mean", "mixed", "mean-wrapped"),
     "cifar10": ("classes",),
     "cifar100": ("classes",),
     "svhn": ("classes",),

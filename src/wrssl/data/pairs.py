@@ -59,10 +59,20 @@ def mean_images(images: Array, pairs: list[tuple[int, int]]) -> Array:
     return ((first + second) // 2).astype(np.uint8)
 
 
-def mean_of_taken(seed: int) -> Foreign:
+def wrapped_images(images: Array, pairs: list[tuple[int, int]]) -> Array:
+    """⌊((a + b) mod 256) / 2⌋ for every pair: what the paper's published code makes of a mean, in 8 bits.
+
+    Where both images are bright, the result is dark (200 and 200 give 72), which no mean of two images would be.
+    """
+    first, second = (images[[pair[side] for pair in pairs]] for side in (0, 1))
+    return (first + second) // 2  # numpy's 8-bit sums wrap around
+
+
+def mean_of_taken(seed: int, wrapped: bool = False) -> Foreign:
     """Mean images made of nothing but training images that mixing took out of the pool."""
+    make = wrapped_images if wrapped else mean_images
 
     def draw(number: int, taken: Array, taken_labels: Array) -> Array:
-        return mean_images(taken, different_pairs(taken_labels, number, seed))
+        return make(taken, different_pairs(taken_labels, number, seed))
 
     return Foreign("mean", None, draw)

@@ -1,4 +1,4 @@
-"""How much work: the paper's protocol, or a reduced one that says so."""
+"""How much work: the paper's protocol, one that a CPU can do, or a quick look; all but the first say so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Budget:
     """The numbers that all cells of an experiment share.
 
     Attributes:
-        name: ``"paper"`` or ``"quick"``.
+        name: ``"paper"``, ``"reduced"`` or ``"quick"``.
         seeds: seeds 0 to seeds − 1 are run.
         roles: of the validation labels, see ``Cell``.
         settings: by data set.
@@ -38,9 +38,9 @@ class Budget:
     settings: dict[str, Setting]
     note: str
 
-    def pick(self, paper: T, quick: T) -> T:
+    def pick(self, paper: T, others: T) -> T:
         """What this budget takes."""
-        return paper if self.name == "paper" else quick
+        return paper if self.name == "paper" else others
 
     def changed(self, seeds: int | None, steps: int | None) -> Budget:
         """The same budget with another number of seeds or steps where one is given."""
@@ -67,6 +67,20 @@ PAPER = Budget(
     },
     "Budget `paper`: the paper's protocol; one validation set drives the weights and chooses the checkpoint, as there.",
 )
+REDUCED = Budget(
+    "reduced",
+    2,
+    "paper",
+    {
+        "moons": PAPER.settings["moons"],
+        "mnist": PAPER.settings["mnist"],
+        "cifar10": Setting("small_cnn", 500),
+        "cifar100": Setting("small_cnn", 500),
+        "svhn": Setting("small_cnn", 500),
+    },
+    "Budget `reduced`: the paper's data, labels and roles of the validation set, but REDUCED to what a CPU can do: a "
+    "small network and 500 steps in place of WRN-28-2 and 500,000, two seeds, fewer cells.",
+)
 QUICK = Budget(
     "quick",
     1,
@@ -81,7 +95,7 @@ QUICK = Budget(
     "Budget `quick`: a REDUCED protocol with far fewer steps, seeds, cells, validation labels and pool members, and a "
     "small network in place of WRN-28-2; it shows that everything runs and says little about the paper's numbers.",
 )
-BUDGETS = {budget.name: budget for budget in (PAPER, QUICK)}
+BUDGETS = {budget.name: budget for budget in (PAPER, REDUCED, QUICK)}
 
 
 def get_budget(name: str, seeds: int | None = None, steps: int | None = None) -> Budget:

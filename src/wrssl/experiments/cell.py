@@ -13,7 +13,7 @@ EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
 _NOT_IN_HASH = ("labels", "keeps")
 # Settings that came later count where they are set, so that older rows stay what they are.
-_LATER = ("compat", "outer_loss", "n_unlabeled")
+_LATER = ("compat", "outer_loss", "n_unlabeled", "alpha")
 
 
 class Label(NamedTuple):
@@ -55,6 +55,7 @@ class Cell:
         compat: whose form of Pseudo-Label, see ``PseudoLabel``; None for the method's own.
         outer_loss: what drives the weights, see ``HypergradientOptions``; None for the paper's cross-entropy.
         n_unlabeled: own rows of which the pool is made; None for all that there are.
+        alpha: step of look-ahead and series, see ``HypergradientOptions``; None for 1/λmax.
         labels: where the run is shown.
         keeps: what else the run leaves behind: ``"weights"`` (a curve over the steps) or ``"model"``.
     """
@@ -85,6 +86,7 @@ class Cell:
     compat: str | None = None
     outer_loss: str | None = None
     n_unlabeled: int | None = None
+    alpha: str | None = None
     labels: tuple[Label, ...] = ()
     keeps: tuple[str, ...] = ()
 

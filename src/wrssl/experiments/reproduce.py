@@ -82,7 +82,7 @@ def reproduce(
 
     Args:
         name: a name of ``registry.NAMES``, or ``"all"``, which makes a folder per experiment.
-        budget: ``"paper"`` or ``"quick"``.
+        budget: ``"paper"``, ``"reduced"`` or ``"quick"``.
         seeds: how many; default the budget's.
         jobs: processes with one thread each; −1 for as many as there are cores.
         out: the folder of the results.

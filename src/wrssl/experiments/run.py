@@ -13,7 +13,7 @@ from wrssl.experiments.columns import MEASURED
 from wrssl.experiments.data import Recipe, load_recipe
 from wrssl.experiments.watching import fit_and_watch
 
-OPTIONS = ("K", "J", "P", "L", "scope", "solver", "l1", "outer_loss")
+OPTIONS = ("K", "J", "P", "L", "scope", "solver", "l1", "outer_loss", "alpha")
 
 
 @dataclass(frozen=True)

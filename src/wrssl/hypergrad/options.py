@@ -18,7 +18,7 @@ class HypergradientOptions:
 
     Attributes:
         scope: ``"head"`` differentiates the last layer on cached features, ``"network"`` all parameters.
-        solver: ``"neumann"``, ``"cg"`` or ``"exact"``.
+        solver: ``"neumann"``, ``"cg"``, ``"exact"``, or ``"neumann-published"`` (``solvers/published.py``).
         P: terms of the Neumann series beyond the identity, or iterations of CG.
         J: look-ahead steps on a copy of the parameters.
         alpha: step of the look-ahead and of the Neumann series; None takes 1/λmax of the curvature, ``"lr"`` the

@@ -23,6 +23,7 @@ from wrssl.hypergrad import (
 )
 from wrssl.hypergrad.options import HypergradientOptions
 from wrssl.hypergrad.power import largest_eigenvalue, safe_step
+from wrssl.hypergrad.solvers import SERIES
 from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
 from wrssl.training.batch import LabeledBatch
@@ -192,7 +193,7 @@ class HypergradientEstimator:
 
 
 def _solver_options(options: HypergradientOptions) -> dict[str, Any]:
-    if options.solver == "neumann":
+    if options.solver in SERIES:
         # An α from outside may diverge, and must say so. With α = 1/λmax a positive semi-definite series cannot; an
         # indefinite Hessian (exact curvature) lets its negative modes grow, mildly for the few terms of the paper.
         return {"terms": options.P, "check": options.alpha is not None}

@@ -19,8 +19,8 @@ class BilevelWeighting(Weighting):
         L: steps between two weight updates.
         beta: β, the weight step, in units of the gradient's root mean square.
         l1: λ, the strength of the L1 term.
-        alpha: step of look-ahead and Neumann series; None takes 1/λmax.
-        solver: ``"neumann"``, ``"cg"`` or ``"exact"``.
+        alpha: step of look-ahead and Neumann series; None takes 1/λmax, ``"lr"`` the learning rate.
+        solver: ``"neumann"``, ``"cg"``, ``"exact"``, or ``"neumann-published"``, the sign of the published code.
         scope: ``"head"`` (last layer, cached features) or ``"network"``.
         curvature: ``"gauss-newton"`` or ``"exact"``.
         damping: as a fraction of λmax.
@@ -36,7 +36,7 @@ class BilevelWeighting(Weighting):
         L: int = 5,
         beta: float = 0.1,
         l1: float = 1e-7,
-        alpha: float | None = None,
+        alpha: float | str | None = None,
         solver: str = "neumann",
         scope: str = "head",
         curvature: str = "gauss-newton",

@@ -6,6 +6,7 @@ and 49,900 can be in the pool; 10,000 test images. Kinds of foreign images:
 * ``fashion``: Fashion-MNIST's training images (far away);
 * ``emnist``: EMNIST letters' training images, turned upright (boundary);
 * ``mean``: the mean of two training digits of different classes that were taken out of the pool (boundary);
+* ``mean-wrapped``: the same pairs as the paper's published code adds them up, in eight bits (``data/pairs.py``);
 * ``mixed``: half ``fashion``, half ``emnist``.
 
 Files are in torchvision's layout: ``MNIST/raw``, ``FashionMNIST/raw``, ``EMNIST/raw``, plain or gzipped.
@@ -63,6 +64,7 @@ def load(name: str, request: Request) -> Parts:
         "emnist": (_emnist,),
         "mixed": (_fashion, _emnist),
         "mean": (lambda request, barred: mean_of_taken(request.seed),),
+        "mean-wrapped": (lambda request, barred: mean_of_taken(request.seed, wrapped=True),),
     }
     barred = np.concatenate([rows, test[0]])
     return Parts(

@@ -80,13 +80,13 @@ def make_cell(
         policy = "batch"
     if clean or ratio == 0:
         ood = ANY
-    steps = longer * setting.steps
+    steps = longer * setting.steps if at_most is None else min(longer * setting.steps, at_most)
     fields: dict[str, Any] = {
         "n_validation": setting.n_validation, "n_unlabeled": setting.n_unlabeled, **OPTIONS.get(weights, {}), **changes
     }  # fmt: skip
     return Cell(
         dataset, ood, ratio, mode, setting.model + ("" if batch_norm else "-nobn"), method, weights, policy, seed,
-        steps if at_most is None else min(steps, at_most), clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
+        steps, clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
     )  # fmt: skip
 
 

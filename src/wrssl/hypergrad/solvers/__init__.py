@@ -10,8 +10,12 @@ from wrssl.api import OptionError
 from wrssl.hypergrad.solvers.cg import cg
 from wrssl.hypergrad.solvers.exact import exact
 from wrssl.hypergrad.solvers.neumann import neumann
+from wrssl.hypergrad.solvers.published import neumann_published
 
-SOLVERS: dict[str, Callable[..., Tensor]] = {"neumann": neumann, "cg": cg, "exact": exact}
+SOLVERS: dict[str, Callable[..., Tensor]] = {
+    "neumann": neumann, "cg": cg, "exact": exact, "neumann-published": neumann_published
+}  # fmt: skip
+SERIES = ("neumann", "neumann-published")  # those with a step α and a number of terms
 
 
 def named_solver(solver: str | Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -23,4 +27,4 @@ def named_solver(solver: str | Callable[..., Tensor]) -> Callable[..., Tensor]:
     return SOLVERS[solver]
 
 
-__all__ = ["SOLVERS", "cg", "exact", "named_solver", "neumann"]
+__all__ = ["SERIES", "SOLVERS", "cg", "exact", "named_solver", "neumann"]
