@@ -28,7 +28,7 @@ MOONS = Cell(
 )
 
 
-@pytest.mark.parametrize("more", [{}, {"outer_loss": "error"}])
+@pytest.mark.parametrize("more", [{}, {"outer_loss": "error"}, {"solver": "neumann-published", "alpha": "lr"}])
 def test_a_cell_is_what_fit_returns(more):
     outcome = run_cell(replace(MOONS, **more))
     scenario = wrssl.load_scenario("moons", "faraway", 0.5, seed=1)
@@ -45,9 +45,10 @@ def test_a_cell_is_what_fit_returns(more):
     assert row["test_accuracy"] == f"{result.metrics['test_accuracy']:.6g}"
 
 
-def test_what_drives_the_weights_moves_them():
-    by_entropy, by_error = (run_cell(replace(MOONS, outer_loss=name)).measured for name in (None, "error"))
-    assert by_entropy["mean_weight_id"] != by_error["mean_weight_id"]
+@pytest.mark.parametrize("more", [{"outer_loss": "error"}, {"solver": "neumann-published", "alpha": "lr"}])
+def test_what_drives_the_weights_moves_them(more):
+    papers, other = (run_cell(replace(MOONS, **changes)).measured for changes in ({}, more))
+    assert papers["mean_weight_id"] != other["mean_weight_id"]
 
 
 @pytest.mark.parametrize("weights", ["wr-cluster", "ds3l"])
@@ -94,6 +95,8 @@ def test_recipes():
     assert Recipe.of(replace(MOONS, ood=ANY)) == Recipe.of(replace(MOONS, method="pl", steps=3))
     few = load_recipe(Recipe.of(replace(MOONS, n_labels=6, n_validation=25, clean=True)), None)
     assert (len(few.labeled[1]), len(few.validation[1]), len(few.unlabeled)) == (6, 25, 507)  # 14 labels fewer
+    small = load_recipe(Recipe.of(replace(MOONS, n_unlabeled=100)), None)
+    assert (len(small.unlabeled), int(small._is_ood.sum())) == (100, 50)
 
 
 def test_a_run_that_breaks_down_says_which(monkeypatch):
