@@ -83,7 +83,7 @@ def test_skipped_cells_are_no_failure(tmp_path, monkeypatch, capsys, no_training
     ("arguments", "words"),
     [
         (("fig3",), "There is no experiment 'fig3'; choose one of fig2"),
-        (("fig2", "--budget", "huge"), "budget must be one of paper, quick"),
+        (("fig2", "--budget", "huge"), "budget must be one of paper, reduced, quick"),
         (("fig2", "--seeds", "0"), "seeds counts"),
         (("fig2", "--dataset", "imagenet"), "No experiment uses the data set 'imagenet'"),
         (("fig2", "--dataset", "moons", "--jobs", "0"), "jobs counts processes"),
