@@ -12,8 +12,7 @@ from torch import Tensor
 from wrssl.api import OptionError
 from wrssl.hypergrad.power import largest_eigenvalue, safe_step
 from wrssl.hypergrad.problem import BilevelProblem, Matvec
-from wrssl.hypergrad.solvers import named_solver, neumann
-from wrssl.hypergrad.solvers.published import neumann_published
+from wrssl.hypergrad.solvers import SERIES, SOLVERS, named_solver, neumann
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ def implicit_hypergradient(
     if mixed_at not in ("start", "end"):
         raise OptionError(f'mixed_at="{mixed_at}" does not exist: use "start" or "end".')
     solve = named_solver(solver)
-    needs_alpha = solve in (neumann, neumann_published) and options.get("alpha") is None
+    needs_alpha = solve in [SOLVERS[name] for name in SERIES] and options.get("alpha") is None
     eigenvalue, eta = None, step
 
     start = theta = problem.start()
