@@ -35,14 +35,16 @@ def _cells(budget: Budget) -> Iterator[Cell]:
 
 def _times(budget: Budget, dataset: str, seed: int) -> Iterator[Cell]:
     """Short runs: all methods, last layer × L, and J and P on MNIST."""
-    depths = {"J": STEPS_AHEAD, "P": TERMS} if dataset == "mnist" else {}
+    varied: dict[str, tuple[str, tuple[int, ...]]] = {f"L-{dataset}": ("L", EVERY)}  # panel: what is varied, and values
+    if dataset == "mnist":
+        varied |= {"J": ("J", STEPS_AHEAD), "P": ("P", TERMS)}
     for curve, weights in METHODS.items():
         places = [Label(f"time-{dataset}", curve, "step")]
         if curve == PLAIN:  # what the others are compared with
-            places += [Label(panel, PLAIN, EVERYWHERE) for panel in (f"L-{dataset}", *depths)]
+            places += [Label(panel, PLAIN, EVERYWHERE) for panel in varied]
         yield _cell(budget, dataset, seed, *places, weights=weights, at_most=TIMED)
     for words, scope in SCOPES.items():
-        for name, values, panel in (("L", EVERY, f"L-{dataset}"), *((name, depths[name], name) for name in depths)):
+        for panel, (name, values) in varied.items():
             for value in values:
                 settings: dict[str, Any] = {"weights": "wr-cluster", "scope": scope, name: value}
                 yield _cell(budget, dataset, seed, Label(panel, words, str(value)), at_most=TIMED, **settings)

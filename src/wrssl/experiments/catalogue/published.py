@@ -22,6 +22,7 @@ from wrssl.experiments.catalogue.cells import (
     controls,
     make_cell,
 )
+from wrssl.experiments.catalogue.ratios import WEIGHTINGS
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Panel
 
@@ -67,13 +68,14 @@ def _optimiser(budget: Budget, seed: int) -> Iterator[Cell]:
     """A pool that was cleaned by hand is in every column: it says what any weights could reach there."""
     shared: dict[str, Any] = {"method": "pl", "ood": "mean"}
     yield from controls(budget, "mnist", seed, "published", PRINTED_SETTING)
-    for curve, weights in {PLAIN: "none", DEFAULT: "wr", ORACLE: "oracle", PAPERS: "wr-cluster"}.items():
-        yield make_cell(budget, "mnist", seed, Label("published", curve, PRINTED_SETTING), weights=weights, **shared)
+    for curve in (PLAIN, DEFAULT, ORACLE, PAPERS):
+        label = Label("published", curve, PRINTED_SETTING)
+        yield make_cell(budget, "mnist", seed, label, weights=WEIGHTINGS[curve], **shared)
     yield make_cell(budget, "mnist", seed, Label("published", CLEAN, PRINTED_SETTING), clean=True, **shared)
     for column, changes in OPTIMISER.items():
-        for curve, weights in ((PLAIN, "none"), (PAPERS, "wr-cluster"), (DEFAULT, "wr"), (CLEAN, "none")):
-            label, clean = Label("published", curve, column), curve == CLEAN
-            yield make_cell(budget, "mnist", seed, label, weights=weights, clean=clean, **shared, **changes)
+        for curve in (PLAIN, PAPERS, DEFAULT, CLEAN):
+            label, weights = Label("published", curve, column), WEIGHTINGS.get(curve, "none")
+            yield make_cell(budget, "mnist", seed, label, weights=weights, clean=curve == CLEAN, **shared, **changes)
 
 
 def _otherwise(budget: Budget, seed: int, method: str) -> Iterator[Cell]:
