@@ -57,6 +57,18 @@ def test_every_core_works_if_not_told_otherwise(tmp_path, monkeypatch, capsys):
     assert " with 7 jobs on free cores " in printed.out
 
 
+def test_only_some_experiments_of_all(tmp_path, monkeypatch, capsys):
+    options = ("--out", str(tmp_path / "out"), "--data-dir", str(tmp_path), "--dry-run")
+    code, printed = run(monkeypatch, capsys, "all", "--only", "fig4a", *options)
+    assert code == 0
+    lines = printed.out.splitlines()
+    assert any(line.startswith("fig4a: 41 runs, 0 to make, 41 skipped for want of data") for line in lines)
+    assert any(line.startswith("table-svhn: 37 runs, 0 to make, 37 left out") for line in lines)
+    code, printed = run(monkeypatch, capsys, "fig4a", "--only", "fig4b", *options)
+    assert code == 2
+    assert "--only chooses among the experiments of all" in printed.err
+
+
 def test_failed_cells_end_with_code_1_and_the_next_call_goes_on(tmp_path, monkeypatch, capsys, no_training):
     arguments = ("fig2", "--dataset", "moons", "--steps", "5", "--jobs", "1", "--out", str(tmp_path / "out"))
     code, printed = run(monkeypatch, capsys, *arguments)

@@ -164,6 +164,35 @@ def test_rows_of_another_experiment_are_taken_over(tmp_path, fake_run, no_files_
     assert {place.cell.keeps for key in again for place in plan.places[key]} == {(), ("weights",)}
 
 
+def test_only_some_experiments_of_all(tmp_path, fake_run, no_files_needed):
+    reproduce("fig4a", out=tmp_path / "fig4a", run=fake_run)
+    fig4a, fig4b = fake_run.seen[:], get_experiment("fig4b").cells(get_budget("quick"))
+    summary = reproduce("all", out=tmp_path, run=fake_run, only=("fig4b",), datasets=("mnist",))
+    made = {cell.config_hash for cell in fake_run.seen[len(fig4a) :]}
+    assert made == {cell.config_hash for cell in fig4b} - {cell.config_hash for cell in fig4a}
+    assert summary.new == len(made)
+    assert summary.runs == len(fake_run.seen)  # nothing is said about runs that were left out
+    assert {row["config_hash"] for row in read_rows(tmp_path / "fig4b" / "results.csv")} == {
+        cell.config_hash for cell in fig4b
+    }
+    assert read_rows(tmp_path / "fig6" / "results.csv")  # what fig4a and fig6 share
+    with pytest.raises(OptionError, match="There is no experiment 'fig3'"):
+        prepare("all", out=tmp_path, only=("fig3",))
+    with pytest.raises(OptionError, match="--only chooses among the experiments of all; 'fig4a' is one by itself"):
+        prepare("fig4a", out=tmp_path, only=("fig4a",))
+
+
+def test_rows_are_shown_where_the_catalogue_wants_them_now(tmp_path, fake_run, no_files_needed):
+    reproduce("fig4a", out=tmp_path, run=fake_run)
+    path = tmp_path / "results.csv"
+    today = path.read_text()
+    path.write_text(today.replace("fashion|UASD|", "an old panel|UASD|"))
+    reproduce("fig4a", "paper", 1, out=tmp_path, steps=7, run=fake_run)
+    assert "an old panel|UASD|50" in path.read_text()  # rows of another budget are left alone
+    reproduce("fig4a", out=tmp_path, run=fake_run)
+    assert path.read_text().startswith(today)
+
+
 def test_a_run_whose_file_is_lost_is_made_again(tmp_path, fake_run, no_files_needed):
     reproduce("fig6", out=tmp_path, run=fake_run)
     lost = sorted((tmp_path / "kept").iterdir())[0]

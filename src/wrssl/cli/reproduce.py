@@ -23,6 +23,9 @@ def reproduce(
     jobs: Annotated[int, typer.Option(help="Processes with one thread each; -1 is one per core.")] = -1,
     out: Annotated[Path | None, typer.Option(help="Folder of the results; default reproduce/NAME.")] = None,
     dataset: Annotated[list[str] | None, typer.Option(help="Only cells on this data set, repeatable.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="With all: run this experiment, share rows with the others, repeatable.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Other than the budget's.")] = None,
     data_dir: DataDir = None,
     backend: Annotated[str | None, typer.Option(help="dask: run the cells on a cluster, at --address.")] = None,
@@ -32,10 +35,11 @@ def reproduce(
     """Run a figure or table of the paper: results.csv, table.md, figure.png. The same command goes on or redraws."""
     from wrssl.experiments.registry import get_experiments
 
-    get_experiments(name)  # a wrong name is an error before a folder is made of it
+    get_experiments(name, tuple(only or ()))  # a wrong name is an error before a folder is made of it
     folder = Path("reproduce") / name if out is None else out
     settings: dict[str, Any] = {
-        "steps": steps, "datasets": tuple(dataset or ()), "data_dir": None if data_dir is None else str(data_dir),
+        "steps": steps, "datasets": tuple(dataset or ()), "only": tuple(only or ()),
+        "data_dir": None if data_dir is None else str(data_dir),
     }  # fmt: skip
     if dry_run:
         from wrssl.experiments.forecast import forecast

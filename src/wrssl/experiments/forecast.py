@@ -24,11 +24,13 @@ def forecast(name: str, budget: str, seeds: int | None, jobs: int, out: Path, **
         wanted = [key for key, places in plan.places.items() if any(p.experiment is experiment for p in places)]
         mine = [cells[key] for key in wanted if key in cells and plan.places[key][0].experiment is experiment]
         skipped = sum(key in plan.skipped for key in wanted)
-        there = sum(key not in cells and key not in plan.skipped for key in wanted)
-        elsewhere = len(wanted) - len(mine) - skipped - there
+        left_out = sum(key in plan.left_out for key in wanted)
+        there = sum(key not in cells and key not in plan.skipped for key in wanted) - left_out
+        elsewhere = len(wanted) - len(mine) - skipped - there - left_out
         parts = [f"{len(wanted)} runs", f"{len(mine)} to make"]
         parts += [f"{there} there already"] if there else []
         parts += [f"{elsewhere} made for another experiment"] if elsewhere else []
+        parts += [f"{left_out} left out"] if left_out else []
         parts += [f"{skipped} skipped for want of data"] if skipped else []
         yield f"{experiment.name}: {', '.join(parts)}; about {in_words(wall_seconds(mine, workers))}"
     for sentence in dict.fromkeys(plan.skipped.values()):

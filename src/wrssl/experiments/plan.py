@@ -8,10 +8,10 @@ from pathlib import Path
 
 from wrssl.api import OptionError
 from wrssl.experiments.budget import Budget
-from wrssl.experiments.cell import Cell, merged
+from wrssl.experiments.cell import Cell, label_text, merged
 from wrssl.experiments.columns import again
 from wrssl.experiments.experiment import Experiment
-from wrssl.experiments.results import RESULTS, append_row, read_rows
+from wrssl.experiments.results import RESULTS, append_row, read_rows, relabel
 
 ENDINGS = {"weights": "weights.csv", "model": "safetensors"}
 KEPT = "kept"  # the folder of the files that runs leave behind
@@ -43,20 +43,32 @@ class Plan:
         places: of every run that is wanted.
         todo: the hashes of those to run, in order.
         copies: places whose row another experiment has already.
+        moved: by results file and hash, the labels of rows that the catalogue shows elsewhere since they were made.
         skipped: a sentence for each run whose data are not there.
+        left_out: the hashes of runs that only other experiments want than those that are to be run.
     """
 
     places: dict[str, list[Place]] = field(default_factory=dict)
     todo: list[str] = field(default_factory=list)
     copies: list[tuple[Place, dict[str, str]]] = field(default_factory=list)
+    moved: dict[Path, dict[str, str]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
     def cells(self) -> list[Cell]:
         """The runs to make, each once, with everything that somebody wants to keep of it."""
         return [merged(place.cell for place in self.places[key])[0] for key in self.todo]
 
-    def copy_rows(self, budget: Budget) -> None:
-        """Write the rows that are known elsewhere."""
+    def note_move(self, place: Place, row: dict[str, str], budget: Budget) -> None:
+        """A panel that came later shows older rows too; those of another budget have labels of their own."""
+        label = label_text(place.cell.labels)
+        if row["budget"] == budget.name and row["label"] != label:
+            self.moved.setdefault(place.results, {})[row["config_hash"]] = label
+
+    def settle_rows(self, budget: Budget) -> None:
+        """Show the rows that are there where the catalogue wants them now, and copy those that are known elsewhere."""
+        for results, labels in self.moved.items():
+            relabel(results, labels)
         for place, row in self.copies:
             append_row(place.results, again(row, place.experiment.name, place.cell, budget.name))
 
@@ -72,6 +84,7 @@ def make_plan(
     out: Path,
     missing: Callable[[Cell], str | None],
     datasets: Sequence[str] = (),
+    only: Sequence[str] = (),
 ) -> Plan:
     """Compare what is wanted with what is there.
 
@@ -81,6 +94,7 @@ def make_plan(
         out: the folder of all results.
         missing: a sentence where a cell's data are not there.
         datasets: only cells on these data sets; none means all.
+        only: make runs of the experiments of these names only; none means all.
     """
     known_data = set(budget.settings)
     for name in datasets:
@@ -97,9 +111,15 @@ def make_plan(
     answers: dict[tuple[str, str], str | None] = {}
     for key, places in plan.places.items():
         complete = all(place.kept(kind).is_file() for place in places for kind in place.cell.keeps)
-        if key in anywhere:
-            plan.copies += [(place, anywhere[key]) for place in places if key not in rows[place.folder]]
+        for place in places if key in anywhere else ():
+            if key in rows[place.folder]:
+                plan.note_move(place, rows[place.folder][key], budget)
+            else:
+                plan.copies.append((place, anywhere[key]))
         if key in anywhere and complete:
+            continue
+        if only and not any(place.experiment.name in only for place in places):
+            plan.left_out += [] if key in anywhere else [key]
             continue
         cell = places[0].cell
         files = cell.dataset, cell.ood  # many cells need the same files, which are looked for once

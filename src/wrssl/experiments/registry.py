@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from wrssl.api import OptionError
@@ -20,6 +21,15 @@ def get_experiment(name: str) -> Experiment:
     return experiment
 
 
-def get_experiments(name: str) -> list[Experiment]:
-    """One experiment, or every one for ``all``."""
+def get_experiments(name: str, only: Sequence[str] = ()) -> list[Experiment]:
+    """One experiment, or every one for ``all``.
+
+    Args:
+        name: as in ``wrssl reproduce NAME``.
+        only: those of ``all`` that are to be run; looked at for mistakes, since the others share their rows.
+    """
+    if only and name != ALL:
+        raise OptionError(f"--only chooses among the experiments of {ALL}; {name!r} is one by itself, so leave it out.")
+    for each in only:
+        get_experiment(each)
     return [get_experiment(each) for each in (NAMES if name == ALL else (name,))]

@@ -29,7 +29,7 @@ class Summary:
     """What a call of ``reproduce`` did.
 
     Attributes:
-        runs: how many runs the experiments want.
+        runs: how many runs the experiments want, without those that were left out.
         new: how many were made now.
         failed: a sentence for each that failed.
         skipped: a sentence for each whose data are not there.
@@ -55,11 +55,12 @@ def prepare(
     *,
     steps: int | None = None,
     datasets: Sequence[str] = (),
+    only: Sequence[str] = (),
     data_dir: str | None = None,
 ) -> tuple[list[Experiment], Budget, Plan]:
     """What ``reproduce`` would do; nothing is written."""
-    experiments, chosen = get_experiments(name), get_budget(budget, seeds, steps)
-    plan = make_plan(experiments, chosen, Path(out), lambda cell: missing_data(cell, data_dir), datasets)
+    experiments, chosen = get_experiments(name, only), get_budget(budget, seeds, steps)
+    plan = make_plan(experiments, chosen, Path(out), lambda cell: missing_data(cell, data_dir), datasets, only)
     return experiments, chosen, plan
 
 
@@ -72,6 +73,7 @@ def reproduce(
     *,
     steps: int | None = None,
     datasets: Sequence[str] = (),
+    only: Sequence[str] = (),
     data_dir: str | None = None,
     backend: str | None = None,
     run: Run = run_cell,
@@ -88,17 +90,18 @@ def reproduce(
         out: the folder of the results.
         steps: another number of steps than the budget's.
         datasets: only the cells on these data sets.
+        only: with ``"all"``, make the runs of these experiments only; rows of the others are still shared.
         data_dir: where the data files are.
         backend: the name of a registered joblib backend.
         run: runs one cell.
     """
     experiments, chosen, plan = prepare(
-        name, budget, seeds, out, steps=steps, datasets=datasets, data_dir=data_dir
+        name, budget, seeds, out, steps=steps, datasets=datasets, only=only, data_dir=data_dir
     )  # fmt: skip
     folders = {each.name: folder_of(Path(out), each, len(experiments) == 1) for each in experiments}
     for folder in folders.values():
         folder.mkdir(parents=True, exist_ok=True)
-    plan.copy_rows(chosen)
+    plan.settle_rows(chosen)
     cells, failed, facts = plan.cells(), dict[str, str](), provenance() if plan.todo else {}
     try:
         with Display([cell_seconds(cell) for cell in cells]) as display:
@@ -115,4 +118,4 @@ def reproduce(
         list_sentences(folder / FAILED, experiment, plan, failed)
         list_sentences(folder / SKIPPED, experiment, plan, plan.skipped)
         write_outputs(experiment, folder)
-    return Summary(len(plan.places), len(cells) - len(failed), failed, plan.skipped, folders)
+    return Summary(len(plan.places) - len(plan.left_out), len(cells) - len(failed), failed, plan.skipped, folders)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from wrssl.api import DataError
 from wrssl.experiments.columns import COLUMNS
+from wrssl.training.files import write_atomically
 
 RESULTS = "results.csv"
 
@@ -35,7 +37,7 @@ def append_row(path: Path, row: dict[str, str]) -> bool:
     The file is locked meanwhile, and the line is written by one call, after the end of a line.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path.with_name(f".{path.name}.lock")):
+    with _locked(path):
         if row["config_hash"] in {known["config_hash"] for known in read_rows(path)}:
             return False
         with path.open("ab+") as file:
@@ -48,6 +50,16 @@ def append_row(path: Path, row: dict[str, str]) -> bool:
     return True
 
 
+def relabel(path: Path, labels: Mapping[str, str]) -> None:
+    """Give rows, by their ``config_hash``, other labels; everything else in them stays."""
+    if not labels:
+        return
+    with _locked(path):
+        rows = [{**row, "label": labels.get(row["config_hash"], row["label"])} for row in read_rows(path)]
+        lines = [_line(COLUMNS), *(_line([row[name] for name in COLUMNS]) for row in rows)]
+        write_atomically(path, partial(Path.write_bytes, data=b"".join(lines)))
+
+
 def _line(values: Sequence[str]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(values)
@@ -57,7 +69,7 @@ def _line(values: Sequence[str]) -> bytes:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Only one process at a time is in here."""
-    with path.open("ab+") as file:
+    with path.with_name(f".{path.name}.lock").open("ab+") as file:
         try:
             import fcntl
         except ImportError:  # Windows
