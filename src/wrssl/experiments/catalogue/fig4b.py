@@ -20,7 +20,7 @@ from wrssl.experiments.catalogue.ratios import (
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Claim, Experiment, Panel
 
-FAST = 3e-3  # ten times the paper's learning rate, with which 2,000 steps suffice
+FAST = 3e-3  # ten times the paper's learning rate: is it the optimiser that holds Pseudo-Label back?
 
 
 def _cells(budget: Budget) -> Iterator[Cell]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from wrssl.experiments.budget import Budget
 from wrssl.experiments.catalogue import published
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell
+from wrssl.experiments.catalogue.ratios import WEIGHTINGS
 from wrssl.experiments.cell import EVERYWHERE, Cell, Label
 from wrssl.experiments.experiment import Claim, Experiment, Panel
 
@@ -15,7 +16,7 @@ PRINTED = {
     "vat": ((94.7, 0.7), (95.3, 0.4), (96.3, 0.5), (95.6, 0.5)),
     "pl": ((95.2, 0.5), (95.3, 0.5), (96.2, 0.4), (95.9, 0.5)),
 }
-OTHERS = {PLAIN: "none", DEFAULT: "wr", ORACLE: "oracle"}
+OTHERS = (PLAIN, DEFAULT, ORACLE)
 
 
 def _cells(budget: Budget) -> Iterator[Cell]:
@@ -25,9 +26,9 @@ def _cells(budget: Budget) -> Iterator[Cell]:
             for K in CLUSTERS:
                 label = Label(method, PAPERS, str(K))
                 yield make_cell(budget, "mnist", seed, label, method=method, ood="mean", weights="wr-cluster", K=K)
-            for curve, weights in OTHERS.items():
+            for curve in OTHERS:
                 label = Label(method, curve, EVERYWHERE)
-                yield make_cell(budget, "mnist", seed, label, method=method, ood="mean", weights=weights)
+                yield make_cell(budget, "mnist", seed, label, method=method, ood="mean", weights=WEIGHTINGS[curve])
             label = Label(method, CLEAN, EVERYWHERE)
             yield make_cell(budget, "mnist", seed, label, method=method, ood="mean", clean=True)
             for curve, clean in ((PLAIN, False), (CLEAN, True)):
