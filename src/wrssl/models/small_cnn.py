@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from wrssl.models.layout import channels_last
+
 
 class SmallCNN(nn.Module):
     """Three blocks (3x3 convolution, batch norm, ReLU) of 16, 32 and 64 channels, global average, Linear.
@@ -36,7 +38,7 @@ class SmallCNN(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits, shape ``(B, C)``."""
-        h = _pool(F.relu(self.bn1(self.conv1(x))))
+        h = _pool(F.relu(self.bn1(self.conv1(channels_last(x)))))
         h = _pool(F.relu(self.bn2(self.conv2(h))))
         h = F.relu(self.bn3(self.conv3(h))).mean((2, 3))
         logits: Tensor = self.head(h)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wrssl.models.init import init_norms
+from wrssl.models.layout import channels_last
 
 SLOPE = 0.1
 
@@ -75,7 +76,8 @@ class WideResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits, shape ``(B, C)``."""
-        h = F.leaky_relu(self.bn(self.blocks(self.conv1(x))), SLOPE).mean((2, 3))
+        h = self.blocks(self.conv1(channels_last(x)))
+        h = F.leaky_relu(self.bn(h), SLOPE).mean((2, 3))
         logits: Tensor = self.head(h)
         return logits
 

@@ -7,6 +7,8 @@
 One pass writes d, one reads it for both sums, one turns it into y where it lies. The difference is harmless, however
 far the mean is from zero: example k alone contributes S ω_k (r − μ)² to σ², and S ω_k ≥ 1/N, so δ² ≤ N σ².
 
+Images whose channels lie innermost in memory are a table with a row per position, for ``table.py``.
+
 **Backward.** With g = dL/dy, x̂ = (x − μ)/ς, ς = √(σ² + ε), A = γ/ς, G1 = Σ g and G2 = Σ g x̂ over the channel,
 
     dL/dγ = G2,   dL/dβ = G1,   dL/dx_is = A g_is − ω_i A (G1 + G2 x̂_is)
@@ -32,6 +34,7 @@ from wrssl.norm.counts import Counts
 from wrssl.norm.rows import channel_products, row_affine, row_sums
 from wrssl.norm.table_function import TableNorm, is_table, normalised
 
+_ONE_CORE_IS_ENOUGH = 2  # threads up to which the loops over tables, which use one, are the faster ones
 _enabled: ContextVar[bool] = ContextVar("native_kernels", default=True)
 
 
@@ -58,6 +61,9 @@ def native(
     omega, used = counts.shares(x.dtype), list[Tensor]()
     if positions > 1:
         omega = omega / positions
+    if not x.is_contiguous():
+        y = _channels_last(x, gamma, beta, omega, counts.heaviest, eps, used)
+        return Normalised(y, used[0], used[1], 1, n / (n - 1))
     table = is_table(x)
     if table and not torch.is_grad_enabled() and not _along(x, gamma, beta):
         y, kept = normalised(x, gamma, beta, omega, counts.heaviest, eps)
@@ -72,12 +78,35 @@ def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
     return (
         _enabled.get()
         and x.device.type == "cpu"  # where the kernels were measured
-        and x.is_contiguous()
+        and (x.is_contiguous() or _is_channels_last(x))
         and all(p.dtype == x.dtype for p in given)
         # vmap cannot look into a custom function, and forward mode only where the function has a ``jvp``.
         and not torch._C._are_functorch_transforms_active()
-        and (is_table(x) or not _along(*given))
+        and (is_table(x) or not x.is_contiguous() or not _along(*given))
     )
+
+
+def _is_channels_last(x: Tensor) -> bool:
+    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
+
+
+def _channels_last(
+    x: Tensor,
+    gamma: Tensor | None,
+    beta: Tensor | None,
+    omega: Tensor,
+    heaviest: int,
+    eps: float,
+    used: list[Tensor],
+) -> Tensor:
+    """Channels lie innermost: every position of an image is a row of a table, and counts as its example does."""
+    n, channels, height, width = x.shape
+    if torch.get_num_threads() > _ONE_CORE_IS_ENOUGH and not _along(x, gamma, beta):
+        y: Tensor = _Native.apply(x.contiguous(), gamma, beta, omega, heaviest, eps, used)  # type: ignore[no-untyped-call]
+        return y.contiguous(memory_format=torch.channels_last)
+    rows = x.permute(0, 2, 3, 1).reshape(-1, channels)
+    table: Tensor = TableNorm.apply(rows, gamma, beta, omega, heaviest, eps, used)  # type: ignore[no-untyped-call]
+    return table.view(n, height, width, channels).permute(0, 3, 1, 2)
 
 
 def _along(*tensors: Tensor | None) -> bool:

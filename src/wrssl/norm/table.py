@@ -1,4 +1,7 @@
-"""The same normalisation for one number per example and channel, (N, C): so small that the number of calls is its cost.
+"""The same normalisation for a table: a row for each example, or for each position of images with channels innermost.
+
+One number per example and channel is so small that the number of calls is its cost. Where examples have several rows,
+ω_i is what each row of example i counts, and the sums run over all rows.
 
     μ = r + Σ ω_i (x_i − r),   d = x − μ,   σ² = Σ ω_i d_i²,   y = A d + β,   A = γ/ς,   ς = √(σ² + ε)
     dL/dx_i = A (g_i − ω_i (G1 + G2 d_i/ς)),   G1 = Σ g = dL/dβ,   G2 = Σ g d/ς = dL/dγ
@@ -18,7 +21,16 @@ from torch import Tensor
 
 
 class Kept(NamedTuple):
-    """What the derivatives need; none of these tensors is part of a graph."""
+    """What the derivatives need; none of these tensors is part of a graph.
+
+    Args:
+        x: the table, (N·S, C): S rows for each of N examples.
+        gamma: γ.
+        omega: what each row of an example counts, (N,).
+        mean: μ.
+        variance: σ².
+        eps: ε.
+    """
 
     x: Tensor
     gamma: Tensor | None
@@ -27,16 +39,26 @@ class Kept(NamedTuple):
     variance: Tensor
     eps: float
 
+    @property
+    def shares(self) -> Tensor:
+        """What each row counts, (N·S,)."""
+        return share_rows(self.omega, self.x)
+
+
+def share_rows(omega: Tensor, x: Tensor) -> Tensor:
+    """ω of each row of ``x``."""
+    return omega if len(omega) == len(x) else omega.repeat_interleave(len(x) // len(omega))
+
 
 def forward(
     x: Tensor, gamma: Tensor | None, beta: Tensor | None, omega: Tensor, heaviest: int, eps: float
 ) -> tuple[Tensor, Kept]:
-    """The normalised ``x`` (N, C), with μ and σ² among what is kept."""
-    reference = x[heaviest]
+    """The normalised ``x``, with μ and σ² among what is kept."""
+    shares, reference = share_rows(omega, x), x[heaviest * (len(x) // len(omega))]
     d = x - reference
-    shift = torch.mv(d.t(), omega)
+    shift = torch.mv(d.t(), shares)
     d.sub_(shift)
-    variance = torch.mv((d * d).t(), omega)
+    variance = torch.mv((d * d).t(), shares)
     A = torch.rsqrt(variance + eps)
     if gamma is not None:
         A.mul_(gamma)
@@ -52,12 +74,12 @@ def backward(kept: Kept, g: Tensor, needs_x: bool) -> tuple[Tensor | None, Tenso
         return None, G2, G1
     common = d.mul_(G2 * invstd).add_(G1)
     A = invstd if kept.gamma is None else kept.gamma * invstd
-    return torch.addcmul(g, common, kept.omega.unsqueeze(1), value=-1).mul_(A), G2, G1
+    return torch.addcmul(g, common, kept.shares.unsqueeze(1), value=-1).mul_(A), G2, G1
 
 
 def tangent(kept: Kept, dx: Tensor | None, d_gamma: Tensor | None, d_beta: Tensor | None) -> Tensor:
     """ẏ from the tangents of x, γ and β; None stands for zero."""
-    x, gamma, omega, mean, variance, eps = kept
+    (x, gamma, _, mean, variance, eps), omega = kept, kept.shares
     invstd = torch.rsqrt(variance + eps)
     d, A = x - mean, invstd if gamma is None else gamma * invstd
     d_A = torch.zeros_like(A) if d_gamma is None else d_gamma * invstd

@@ -63,7 +63,7 @@ class TableNorm(torch.autograd.Function):
         """dL/dx, dL/dγ, dL/dβ."""
         x, gamma, beta = ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True: somebody wants derivatives of what is returned here
-            return *differentiable(x, gamma, beta, ctx.kept.omega, ctx.kept.eps, grad), None, None, None, None
+            return *differentiable(x, gamma, beta, ctx.kept.shares, ctx.kept.eps, grad), None, None, None, None
         needs_x = ctx.needs_input_grad[0]
         dx, G2, G1 = kernel().backward(ctx.kept, flat(grad.contiguous()), needs_x)
         own = dx if dx is None or x.dim() == 2 else dx.view(x.shape)
