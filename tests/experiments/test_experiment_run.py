@@ -144,7 +144,7 @@ def test_tables_without_data_here_work_where_their_files_are(tmp_path, monkeypat
         chosen = [c for c in experiment.cells(budget) if (c.weights, c.mode) in (("none", "add"), ("uasd", "replace"))]
         return [replace(cell, n_labels=per_class, n_validation=10) for cell in chosen[:2]]
 
-    monkeypatch.setattr("wrssl.experiments.reproduce.get_experiments", lambda _: [replace(experiment, make=few)])
+    monkeypatch.setattr("wrssl.experiments.reproduce.get_experiments", lambda *_: [replace(experiment, make=few)])
     summary = reproduce(name, steps=2, out=tmp_path / "out", data_dir=str(tmp_path))
     assert (summary.new, summary.failed, summary.skipped) == (2, {}, {})
     rows = read_rows(tmp_path / "out" / "results.csv")
@@ -165,7 +165,7 @@ def test_pictures_of_boundaries(tmp_path, monkeypatch):
     def few(budget):
         return [c for c in experiment.cells(budget) if c.keeps and c.ood in ("faraway", ANY)][:3]
 
-    monkeypatch.setattr("wrssl.experiments.reproduce.get_experiments", lambda _: [replace(experiment, make=few)])
+    monkeypatch.setattr("wrssl.experiments.reproduce.get_experiments", lambda *_: [replace(experiment, make=few)])
     summary = reproduce("fig2", steps=3, out=tmp_path)
     assert (summary.new, summary.failed) == (3, {})
     picture = tmp_path / "boundaries-faraway.png"
