@@ -7,7 +7,6 @@ an example adds to a sum is added up by itself, so that rounding does not grow w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,33 +31,45 @@ def _fold(sums: Any, channels: int) -> None:
 
 
 @compiled
+def _add(total: Any, part: Any) -> None:
+    for c in range(total.shape[0]):
+        total[c] += part[c]
+
+
+@compiled
 def _forward(
-    x: Any, gamma: Any, beta: Any, omega: Any, reference: Any, eps: float, channels: int, y: Any, mean: Any, var: Any
+    x: Any, gamma: Any, beta: Any, reference: Any, omega: Any, eps: float, channels: int, y: Any, mean: Any, var: Any
 ) -> None:
     examples, rows, width = x.shape
-    part, slope = np.empty_like(mean), np.empty_like(mean)
+    slope = np.empty_like(mean)
+    part = np.empty_like(mean) if rows > 1 else mean  # a single row needs no sum of its own
     mean[:] = 0
     var[:] = 0
     for n in range(examples):
-        part[:] = 0
+        share = omega[n]
+        if rows > 1:
+            part[:] = 0
         for i in range(rows):
             row, out = x[n, i], y[n, i]
             for c in range(width):  # stored: in one expression with what follows the compiler might reorder the terms
                 out[c] = row[c] - reference[c]
-                part[c] += out[c]
-        for c in range(width):
-            mean[c] += omega[n] * part[c]
+                part[c] += share * out[c]
+        if rows > 1:
+            _add(mean, part)
     _fold(mean, channels)
+    part = part if rows > 1 else var
     for n in range(examples):
-        part[:] = 0
+        share = omega[n]
+        if rows > 1:
+            part[:] = 0
         for i in range(rows):
             out = y[n, i]
             for c in range(width):
                 d = out[c] - mean[c]
                 out[c] = d
-                part[c] += d * d
-        for c in range(width):
-            var[c] += omega[n] * part[c]
+                part[c] += share * (d * d)
+        if rows > 1:
+            _add(var, part)
     _fold(var, channels)
     for c in range(width):
         slope[c] = gamma[c] / np.sqrt(var[c] + eps)
@@ -75,9 +86,9 @@ def _backward(
     g: Any,
     x: Any,
     gamma: Any,
-    omega: Any,
     mean: Any,
     var: Any,
+    omega: Any,
     eps: float,
     channels: int,
     needs: bool,
@@ -87,19 +98,21 @@ def _backward(
 ) -> None:
     examples, rows, width = x.shape
     scale, slope = np.empty_like(mean), np.empty_like(mean)  # until the sums are complete, an example's part of them
+    first, second = (scale, slope) if rows > 1 else (g1, g2)
     g1[:] = 0
     g2[:] = 0
     for n in range(examples):
-        scale[:] = 0
-        slope[:] = 0
+        if rows > 1:
+            first[:] = 0
+            second[:] = 0
         for i in range(rows):
             row, along = x[n, i], g[n, i]
             for c in range(width):
-                scale[c] += along[c]
-                slope[c] += along[c] * (row[c] - mean[c])
-        for c in range(width):
-            g1[c] += scale[c]
-            g2[c] += slope[c]
+                first[c] += along[c]
+                second[c] += along[c] * (row[c] - mean[c])
+        if rows > 1:
+            _add(g1, first)
+            _add(g2, second)
     _fold(g1, channels)
     _fold(g2, channels)
     for c in range(width):
@@ -116,47 +129,45 @@ def _backward(
                 own[c] = scale[c] * (along[c] - share * own[c])
 
 
-def _walk(x: Tensor, omega: Tensor) -> tuple[Callable[[Tensor], Any], int]:
-    """How to look at a table such as ``x`` as (examples, wide rows, numbers), and the rows in a wide one."""
+def _rows_together(x: Tensor, omega: Tensor) -> int:
+    """How many rows of a table such as ``x`` are walked over as one wide row."""
     positions, together = len(x) // len(omega), 1
     while positions % (2 * together) == 0 and 2 * together * x.shape[1] <= WIDE:
         together *= 2
-    shape = len(omega), positions // together, together * x.shape[1]
-    return lambda t: t.view(shape).numpy(), together
+    return together
 
 
-def _repeat(values: Tensor, times: int) -> Any:
-    return values.numpy() if times == 1 else values.repeat(times).numpy()
+def _repeat(values: Any, times: int) -> Any:
+    return values if times == 1 else np.tile(values, times)
+
+
+def _per_channel(sums: Tensor, channels: int) -> Tensor:
+    return sums if len(sums) == channels else sums[:channels]
 
 
 def forward(
     x: Tensor, gamma: Tensor | None, beta: Tensor | None, omega: Tensor, heaviest: int, eps: float
 ) -> tuple[Tensor, Kept]:
     """See ``table.forward``."""
-    channels, y = x.shape[1], torch.empty_like(x)
-    of, together = _walk(x, omega)
-    size, shift = (x.new_full((channels,), v) if p is None else p for p, v in ((gamma, 1), (beta, 0)))
-    reference = x[heaviest * (len(x) // len(omega))]
-    mean, variance = x.new_empty(channels * together), x.new_empty(channels * together)
-    repeated = [_repeat(t, together) for t in (size, shift)]
-    _forward(
-        of(x), *repeated, omega.numpy(), _repeat(reference, together), eps, channels, of(y), mean.numpy(),
-        variance.numpy(),
-    )  # fmt: skip
-    return y, Kept(x, gamma, omega, mean[:channels], variance[:channels], eps)
+    channels, together, y = x.shape[1], _rows_together(x, omega), torch.empty_like(x)
+    width = channels * together
+    mean, variance = x.new_empty(width), x.new_empty(width)
+    size, shift = (mean.new_full((channels,), v) if p is None else p for p, v in ((gamma, 1), (beta, 0)))
+    values, out = (t.numpy().reshape(len(omega), -1, width) for t in (x, y))
+    repeated = [_repeat(t, together) for t in (size.numpy(), shift.numpy(), values[heaviest, 0, :channels])]
+    _forward(values, *repeated, omega.numpy(), eps, channels, out, mean.numpy(), variance.numpy())
+    return y, Kept(x, gamma, omega, _per_channel(mean, channels), _per_channel(variance, channels), eps)
 
 
 def backward(kept: Kept, g: Tensor, needs_x: bool) -> tuple[Tensor | None, Tensor, Tensor]:
     """See ``table.backward``."""
     x, gamma, omega, mean, variance, eps = kept
-    channels, (of, together) = x.shape[1], _walk(x, omega)
-    out = torch.empty_like(x) if needs_x else None
-    g1, g2 = x.new_empty(channels * together), x.new_empty(channels * together)
+    channels, together = x.shape[1], _rows_together(x, omega)
+    width = channels * together
+    out = torch.empty_like(x) if needs_x else x.new_empty(0)
+    g1, g2 = x.new_empty(width), x.new_empty(width)
     size = torch.ones_like(mean) if gamma is None else gamma
-    repeated = [_repeat(t, together) for t in (mean, variance)]
-    target = np.empty((0, 0, 0), g1.numpy().dtype) if out is None else of(out)
-    _backward(
-        of(g), of(x), _repeat(size, together), omega.numpy(), *repeated, eps, channels, needs_x, g1.numpy(), g2.numpy(),
-        target,
-    )  # fmt: skip
-    return out, g2[:channels], g1[:channels]
+    along, values, target = (t.numpy().reshape(-1, len(x) // len(omega) // together, width) for t in (g, x, out))
+    repeated = [_repeat(t.numpy(), together) for t in (size, mean, variance)]
+    _backward(along, values, *repeated, omega.numpy(), eps, channels, needs_x, g1.numpy(), g2.numpy(), target)
+    return out if needs_x else None, _per_channel(g2, channels), _per_channel(g1, channels)
