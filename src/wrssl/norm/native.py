@@ -34,7 +34,9 @@ from wrssl.norm.counts import Counts
 from wrssl.norm.rows import channel_products, row_affine, row_sums
 from wrssl.norm.table_function import TableNorm, is_table, normalised
 
-_ONE_CORE_IS_ENOUGH = 2  # threads up to which the loops over tables, which use one, are the faster ones
+# Loops over tables use one thread. Beyond this many torch's own kernels, which share the work, are taken; measured
+# with one thread only.
+_ONE_CORE_IS_ENOUGH = 2
 _enabled: ContextVar[bool] = ContextVar("native_kernels", default=True)
 
 

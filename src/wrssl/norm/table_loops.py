@@ -16,7 +16,7 @@ from torch import Tensor
 from wrssl.compiling import compiled
 from wrssl.norm.table import Kept
 
-WIDE = 128  # numbers; wider rows gain nothing
+WIDE = 128  # numbers in a wide row at most; other limits were not tried
 
 
 @compiled
