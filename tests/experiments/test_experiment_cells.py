@@ -122,6 +122,7 @@ def test_what_is_only_timed_is_short():
     for cell in experiment.cells(PAPER):
         panels = {label.panel for label in cell.labels}
         assert cell.steps == (200 if panels <= timed else PAPER.settings[cell.dataset].steps)
+        assert cell.alone == (panels <= timed)  # nothing else runs beside it
         assert panels <= timed or not panels & timed  # times are not taken from runs that were made for accuracy
     assert {cell.steps for cell in experiment.cells(QUICK)} == {200, 20}
 
@@ -150,10 +151,11 @@ def test_the_ablations_differ_in_what_they_leave_out():
     }
 
 
-def test_the_hash_is_stable_and_covers_everything_but_labels():
+def test_the_hash_is_stable_and_covers_everything_that_determines_numbers():
     assert CELL.config_hash == "4dddd0040d90349d"  # if this changes, every row in the world is made again
     assert replace(CELL, ratio=1).config_hash == replace(CELL, ratio=1.0).config_hash
-    assert replace(CELL, labels=(Label("a", "b", "c"),), keeps=("model",)).config_hash == CELL.config_hash
+    shown = replace(CELL, labels=(Label("a", "b", "c"),), keeps=("model",), alone=True)
+    assert shown.config_hash == CELL.config_hash
     others = {
         "dataset": "digits", "ood": "mean", "ratio": 0.25, "mode": "add", "model": "lenet-nobn", "method": "pl",
         "weights": "wr", "bn": "frozen", "seed": 4, "steps": 1, "n_labels": 50, "n_validation": 25, "K": 5, "J": 1,
@@ -161,7 +163,7 @@ def test_the_hash_is_stable_and_covers_everything_but_labels():
         "roles": "halves", "lr": 0.1, "l1": 0.0, "compat": "wrssl",
         "outer_loss": "error", "n_unlabeled": 500, "alpha": "lr",
     }  # fmt: skip
-    assert {*others, "labels", "keeps"} == {f.name for f in fields(Cell)}
+    assert {*others, "labels", "keeps", "alone"} == {f.name for f in fields(Cell)}
     hashes = {replace(CELL, **{name: value}).config_hash for name, value in others.items()}
     assert len(hashes | {CELL.config_hash}) == len(others) + 1
 
@@ -238,4 +240,8 @@ def test_costs():
     assert cell_seconds(cell) < cell_seconds(network) < cell_seconds(often)
     assert wall_seconds([cell] * 8, 2) == pytest.approx(4 * cell_seconds(cell))
     assert wall_seconds([cell], 2) == cell_seconds(cell)
+    alone = replace(cell, alone=True)
+    assert alone.config_hash == cell.config_hash
+    assert merged([cell, alone]) == merged([alone, cell]) == [alone]
+    assert wall_seconds([cell] * 8 + [alone] * 2, 2) == pytest.approx(6 * cell_seconds(cell))
     assert [in_words(s) for s in (5, 600, 7200, 1e6)] == ["5 s", "10 min", "2.0 h", "12 days"]

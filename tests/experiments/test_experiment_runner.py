@@ -226,6 +226,25 @@ def test_a_joblib_backend_can_be_named(fake_run, no_files_needed):
     assert all(attempt.outcome is not None for attempt in found)
 
 
+def test_what_is_timed_runs_by_itself_before_the_others(fake_run, monkeypatch):
+    cells = [cell for cell in get_experiment("fig5").cells(get_budget("paper", 1)) if cell.dataset == "mnist"]
+    timed = [cell for cell in cells if cell.alone]
+    assert 0 < len(timed) < len(cells)
+    begun = []
+
+    def together(self, calls):
+        begun.append(list(fake_run.seen))
+        return (function(*arguments, **options) for function, arguments, options in calls)
+
+    monkeypatch.setattr("joblib.Parallel.__call__", together)
+    found = [attempt.cell for attempt in attempts(cells, fake_run, None, 2)]
+    assert begun == [timed]  # one after the other in this process, all of them before the first worker starts
+    assert found == timed + [cell for cell in cells if not cell.alone]
+    assert list(attempts(timed, fake_run, None, 2)) != []
+    assert len(begun) == 1  # no worker at all where everything is timed
+    assert [attempt.cell for attempt in attempts(cells, fake_run, None, 1)] == cells  # one job: as they come
+
+
 def test_a_killed_worker_is_one_sentence(fake_run, monkeypatch):
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 

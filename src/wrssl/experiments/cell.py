@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 PROTOCOL = 1  # to be raised when the same cell means another run, so that older rows no longer count as done
 EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what the columns are about
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
-_NOT_IN_HASH = ("labels", "keeps")
+_NOT_IN_HASH = ("labels", "keeps", "alone")
 # Settings that came later count where they are set, so that older rows stay what they are.
 _LATER = ("compat", "outer_loss", "n_unlabeled", "alpha")
 
@@ -58,6 +58,7 @@ class Cell:
         alpha: step of look-ahead and series, see ``HypergradientOptions``; None for 1/λmax.
         labels: where the run is shown.
         keeps: what else the run leaves behind: ``"weights"`` (a curve over the steps) or ``"model"``.
+        alone: its time is what counts, so nothing else may run beside it.
     """
 
     dataset: str
@@ -89,6 +90,7 @@ class Cell:
     alpha: str | None = None
     labels: tuple[Label, ...] = ()
     keeps: tuple[str, ...] = ()
+    alone: bool = False
 
     @property
     def config_hash(self) -> str:
@@ -112,8 +114,8 @@ def merged(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         known = found.get(cell.config_hash)
         if known is not None:
-            labels = tuple(dict.fromkeys(known.labels + cell.labels))
-            cell = replace(known, labels=labels, keeps=tuple(sorted({*known.keeps, *cell.keeps})))
+            labels, keeps = dict.fromkeys(known.labels + cell.labels), sorted({*known.keeps, *cell.keeps})
+            cell = replace(known, labels=tuple(labels), keeps=tuple(keeps), alone=known.alone or cell.alone)
         found[cell.config_hash] = cell
     return list(found.values())
 

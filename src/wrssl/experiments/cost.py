@@ -61,9 +61,10 @@ def _factor(cell: Cell) -> float:
 
 
 def wall_seconds(cells: list[Cell], jobs: int) -> float:
-    """For so many jobs on free cores: the sum shared out, but never less than the longest cell."""
-    each = [cell_seconds(cell) for cell in cells]
-    return max(sum(each) / max(1, jobs), max(each, default=0.0))
+    """For so many jobs on free cores: the sum shared out, but never less than the longest cell; timed ones alone."""
+    each = [cell_seconds(cell) for cell in cells if not cell.alone]
+    alone = sum(cell_seconds(cell) for cell in cells if cell.alone)
+    return alone + max(sum(each) / max(1, jobs), max(each, default=0.0))
 
 
 def in_words(seconds: float) -> str:

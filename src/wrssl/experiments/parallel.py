@@ -28,6 +28,9 @@ def attempts(
 ) -> Iterator[Attempt]:
     """Run the cells; the order in which they come back is that in which they end.
 
+    Those whose time counts come first, one after the other while nothing else of ours runs. On a cluster nobody can
+    promise that: there they run beside the others.
+
     Args:
         cells: what to run.
         run: runs one cell; it must be a function that another process can import.
@@ -38,9 +41,11 @@ def attempts(
     """
     if jobs == 0 or jobs < -1:
         raise OptionError(f"jobs counts processes; give a number of at least 1, or -1 for all cores, not {jobs}.")
-    work = partial(_attempt, run, data_dir)
-    if backend is None and jobs == 1:
-        yield from map(work, cells)
+    work, together = partial(_attempt, run, data_dir), list(cells)
+    if backend is None:
+        yield from map(work, [cell for cell in together if cell.alone or jobs == 1])
+        together = [cell for cell in together if not cell.alone and jobs != 1]
+    if not together:
         return
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -51,7 +56,7 @@ def attempts(
     try:
         with parallel_config(**config):
             made = Parallel(return_as="generator_unordered", batch_size=1)
-            yield from made(delayed(work)(cell) for cell in cells)
+            yield from made(delayed(work)(cell) for cell in together)
     except BrokenProcessPool as error:
         raise WRSSLError(
             "A worker process was ended from outside, often for want of memory; what is done is kept, so run the same "

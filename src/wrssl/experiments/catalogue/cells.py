@@ -47,6 +47,7 @@ def make_cell(
     longer: int = 1,
     at_most: int | None = None,
     keeps: tuple[str, ...] = (),
+    alone: bool = False,
     **changes: Any,
 ) -> Cell:
     """A cell with the budget's numbers and the weighting's options.
@@ -70,6 +71,7 @@ def make_cell(
         longer: so many times the budget's steps.
         at_most: and no more than so many.
         keeps: what else is kept.
+        alone: its time is what counts.
         changes: other fields of ``Cell``.
     """
     setting = budget.settings[dataset]
@@ -86,7 +88,7 @@ def make_cell(
     }  # fmt: skip
     return Cell(
         dataset, ood, ratio, mode, setting.model + ("" if batch_norm else "-nobn"), method, weights, policy, seed,
-        steps, clean=clean, roles=budget.roles, labels=labels, keeps=keeps, **fields,
+        steps, clean=clean, roles=budget.roles, labels=labels, keeps=keeps, alone=alone, **fields,
     )  # fmt: skip
 
 

@@ -42,11 +42,11 @@ def _times(budget: Budget, dataset: str, seed: int) -> Iterator[Cell]:
         places = [Label(f"time-{dataset}", curve, "step")]
         if curve == PLAIN:  # what the others are compared with
             places += [Label(panel, PLAIN, EVERYWHERE) for panel in varied]
-        yield _cell(budget, dataset, seed, *places, weights=weights, at_most=TIMED)
+        yield _cell(budget, dataset, seed, *places, weights=weights, at_most=TIMED, alone=True)
     for words, scope in SCOPES.items():
         for panel, (name, values) in varied.items():
             for value in values:
-                settings: dict[str, Any] = {"weights": "wr-cluster", "scope": scope, name: value}
+                settings: dict[str, Any] = {"weights": "wr-cluster", "scope": scope, name: value, "alone": True}
                 yield _cell(budget, dataset, seed, Label(panel, words, str(value)), at_most=TIMED, **settings)
 
 
@@ -115,8 +115,8 @@ EXPERIMENT = Experiment(
     ),
     notes=(
         "Times are means over the steps of a run, divided by that of plain SSL with the same seed: a median would hide "
-        "what happens in every fifth or twentieth step only. They are exact only where nothing else runs on the "
-        "machine: use `--jobs 1` for times to be quoted.",
+        "what happens in every fifth or twentieth step only. Timed runs are made one after the other, nothing of ours "
+        "beside them; they are exact only where nothing else runs on the machine either.",
         f"A run that is only timed makes at most {TIMED} steps.",
     ),
 )
