@@ -23,13 +23,19 @@ CIFAR_NOTES = (
 NORMS = {"bn": "batch norm", "frozen": "frozen batch norm"}
 
 
-def both_norms(method: str) -> Callable[[Budget], Iterator[Cell]]:
-    """The cells of both readings."""
+def both_norms(method: str, short_lr: float | None = None) -> Callable[[Budget], Iterator[Cell]]:
+    """The cells of both readings.
+
+    Args:
+        method: the base method.
+        short_lr: learning rate where a budget has far fewer steps than the paper; None for the method's.
+    """
 
     def cells(budget: Budget) -> Iterator[Cell]:
-        yield from sweep(budget, "bn", "cifar10", "classes", method)
+        lr = budget.pick(None, short_lr)
+        yield from sweep(budget, "bn", "cifar10", "classes", method, lr=lr)
         few = budget.pick(WEIGHTINGS, FEW)
-        yield from sweep(budget, "frozen", "cifar10", "classes", method, weightings=few, bn="frozen")
+        yield from sweep(budget, "frozen", "cifar10", "classes", method, weightings=few, bn="frozen", lr=lr)
 
     return cells
 

@@ -9,10 +9,14 @@ from wrssl.experiments.catalogue.cifar10 import CIFAR_NOTES, NORMS, both_claims,
 from wrssl.experiments.cell import Label
 from wrssl.experiments.experiment import Claim, Experiment
 
+# The paper's 3e-4 is meant for 500,000 steps. After 500 of them Pseudo-Label would be compared with supervised training
+# at ten times its rate, and the difference would say nothing about the pool.
+FAST = 3e-3
+
 EXPERIMENT = Experiment(
     "fig4d",
     "CIFAR-10 with four foreign classes: Pseudo-Label",
-    both_norms("pl"),
+    both_norms("pl", FAST),
     panels("PL"),
     claims=(
         *(
@@ -27,5 +31,9 @@ EXPERIMENT = Experiment(
         ),
         *both_claims(),
     ),
-    notes=CIFAR_NOTES,
+    notes=(
+        *CIFAR_NOTES,
+        f"The paper's learning rate for Pseudo-Label is 3e-4. Budgets with fewer steps take {FAST:g}, that of the "
+        "supervised runs.",
+    ),
 )
