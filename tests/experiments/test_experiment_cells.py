@@ -116,6 +116,14 @@ def test_the_papers_protocol_to_the_letter():
     assert {c.K for c in get_experiment("table-k").cells(PAPER) if c.weights == "wr-cluster"} == {5, 10, 20, 30}
 
 
+def test_pseudo_label_on_photos_takes_the_rate_of_supervised_training_where_steps_are_few():
+    for budget, rate in ((PAPER, None), (REDUCED, 3e-3), (QUICK, 3e-3)):
+        cells = get_experiment("fig4d").cells(budget)
+        assert {cell.lr for cell in cells if cell.method == "pl"} == {rate}
+        assert {cell.lr for cell in cells if cell.method == "supervised"} == {None}
+        assert {cell.lr for cell in get_experiment("fig4c").cells(budget)} == {None}
+
+
 def test_what_is_only_timed_is_short():
     experiment = get_experiment("fig5")
     timed = {panel.key for panel in experiment.panels if panel.value == TIME}
