@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import time
 from itertools import pairwise
 
 import pytest
@@ -243,6 +245,25 @@ def test_what_is_timed_runs_by_itself_before_the_others(fake_run, monkeypatch):
     assert list(attempts(timed, fake_run, None, 2)) != []
     assert len(begun) == 1  # no worker at all where everything is timed
     assert [attempt.cell for attempt in attempts(cells, fake_run, None, 1)] == cells  # one job: as they come
+
+
+KEPT = []
+
+
+def keep_more(cell, data_dir):
+    """A run that leaves 200 MB behind, after a second since joblib looks at the memory at most once in one."""
+    KEPT.append(bytearray(b"x") * (200 << 20))
+    time.sleep(1.1)
+    return Outcome({"test_accuracy": float(os.getpid())})
+
+
+def test_workers_keep_their_data_and_are_not_started_anew_for_it(recwarn):
+    pytest.importorskip("psutil", reason="joblib looks at the memory of its workers where psutil is installed")
+    cells = get_experiment("fig4a").cells(get_budget("quick"))[:8]
+    found = [attempt.outcome.measured["test_accuracy"] for attempt in attempts(cells, keep_more, None, 2)]
+    assert len(found) == 8
+    assert len(set(found)) <= 2
+    assert not [warning for warning in recwarn if "worker stopped" in str(warning.message)]
 
 
 def test_a_killed_worker_is_one_sentence(fake_run, monkeypatch):

@@ -12,6 +12,7 @@ from wrssl.experiments.cell import Cell
 from wrssl.experiments.run import Outcome
 
 Run = Callable[[Cell, str | None], Outcome]
+GROWTH = 2 << 30  # bytes by which a worker may grow after its first cell
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ def attempts(
     config: dict[str, Any] = {"backend": backend or "loky", "n_jobs": jobs}
     if config["backend"] == "loky":
         config["inner_max_num_threads"] = 1
+        work = partial(_grown, work)
     try:
         with parallel_config(**config):
             made = Parallel(return_as="generator_unordered", batch_size=1)
@@ -62,6 +64,18 @@ def attempts(
             "A worker process was ended from outside, often for want of memory; what is done is kept, so run the same "
             "command again, with fewer --jobs."
         ) from error
+
+
+def _grown(work: Callable[[Cell], Attempt], cell: Cell) -> Attempt:
+    """``work`` in a worker that stays: decoded images and compiled code are kept from one cell to the next.
+
+    Where psutil is installed, joblib takes a worker that has grown by 300 MB since its first cell for one that leaks
+    and starts another, which imports and decodes everything again.
+    """
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = GROWTH  # there is no option for it
+    return work(cell)
 
 
 def _attempt(run: Run, data_dir: str | None, cell: Cell) -> Attempt:
