@@ -11,6 +11,7 @@ from wrssl.data import Scenario
 from wrssl.experiments.cell import Cell
 from wrssl.experiments.columns import MEASURED
 from wrssl.experiments.data import Recipe, load_recipe
+from wrssl.experiments.nearly_known import nearly_known_sides
 from wrssl.experiments.watching import fit_and_watch
 
 OPTIONS = ("K", "J", "P", "L", "scope", "solver", "l1", "outer_loss", "alpha")
@@ -34,6 +35,8 @@ def run_cell(cell: Cell, data_dir: str | None = None) -> Outcome:
     begin = time.perf_counter()
     scenario = load_recipe(Recipe.of(cell), data_dir)
     options = {name: getattr(cell, name) for name in OPTIONS if getattr(cell, name) is not None}
+    if cell.purity is not None:
+        options["embedding"] = nearly_known_sides(scenario, cell.purity, cell.seed)
     # The learner's validation set is the select half already.
     roles = "paper" if cell.learns_validation else cell.roles
     settings: dict[str, Any] = {

@@ -2,8 +2,8 @@
 
 From the paper's 2,000 updates with learning rate 3e-4, one change after the other: the optimiser has 2e-3, the three
 look-ahead steps move the model itself, and confident pseudo-labels count ten times. And each by itself: mean images are
-added up in eight bits, where they wrap around, and the Neumann series has the wrong sign (its step is the learning
-rate).
+added up in eight bits, where they wrap around, the Neumann series has the wrong sign (its step is the learning rate),
+and its clusters tell own from foreign images nearly everywhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from wrssl.experiments.catalogue.cells import (
     controls,
     make_cell,
 )
-from wrssl.experiments.catalogue.ratios import WEIGHTINGS
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Panel
 
@@ -34,10 +33,22 @@ OPTIMISER: dict[str, dict[str, Any]] = {
     "and tenfold loss": {"lr": 2e-3, "longer": 4, "compat": "wrssl"},
 }
 WRAPPED, SIGN = {"ood": "mean-wrapped"}, {"solver": "neumann-published", "alpha": "lr"}
+PURE, PURITY = "clusters 97.4 % pure", {"purity": 0.974}  # those of the clusterings that come with the code
 OTHERWISE: dict[str, dict[str, Any]] = {
     "means in eight bits": WRAPPED,
     "published sign": SIGN,
     "both": {**WRAPPED, **SIGN},
+    PURE: PURITY,
+}
+PURE_CLUSTERS = f"{PAPERS}, {PURE}"
+WITH_TRUTH = (PURE_CLUSTERS, ORACLE)
+CURVES: dict[str, dict[str, Any]] = {
+    PLAIN: {},
+    DEFAULT: {"weights": "wr"},
+    PAPERS: {"weights": "wr-cluster"},
+    PURE_CLUSTERS: {"weights": "wr-cluster", **PURITY},
+    ORACLE: {"weights": "oracle"},
+    CLEAN: {"clean": True},
 }
 METHODS = ("vat", "pl")
 
@@ -51,7 +62,7 @@ def panels() -> Iterator[Panel]:
     )  # fmt: skip
     for method in METHODS:
         yield Panel(
-            f"otherwise-{method}", f"{method.upper()}, K = 20: mean images and sign of the published code",
+            f"otherwise-{method}", f"{method.upper()}, K = 20: images, sign and clusters of the published code",
             (PRINTED_SETTING, *OTHERWISE), "what is changed", kind="bars",
         )  # fmt: skip
 
@@ -66,16 +77,14 @@ def cells(budget: Budget) -> Iterator[Cell]:
 
 def _optimiser(budget: Budget, seed: int) -> Iterator[Cell]:
     """A pool that was cleaned by hand is in every column: it says what any weights could reach there."""
-    shared: dict[str, Any] = {"method": "pl", "ood": "mean"}
     yield from controls(budget, "mnist", seed, "published", PRINTED_SETTING)
-    for curve in (PLAIN, DEFAULT, ORACLE, PAPERS):
-        label = Label("published", curve, PRINTED_SETTING)
-        yield make_cell(budget, "mnist", seed, label, weights=WEIGHTINGS[curve], **shared)
-    yield make_cell(budget, "mnist", seed, Label("published", CLEAN, PRINTED_SETTING), clean=True, **shared)
-    for column, changes in OPTIMISER.items():
-        for curve in (PLAIN, PAPERS, DEFAULT, CLEAN):
-            label, weights = Label("published", curve, column), WEIGHTINGS.get(curve, "none")
-            yield make_cell(budget, "mnist", seed, label, weights=weights, clean=curve == CLEAN, **shared, **changes)
+    for column, changes in {PRINTED_SETTING: {}, **OPTIMISER}.items():
+        for curve, settings in CURVES.items():
+            if "compat" not in changes or curve not in WITH_TRUTH:  # the tenfold loss helped nobody
+                yield make_cell(
+                    budget, "mnist", seed, Label("published", curve, column), method="pl", ood="mean", **settings,
+                    **changes,
+                )  # fmt: skip
 
 
 def _otherwise(budget: Budget, seed: int, method: str) -> Iterator[Cell]:

@@ -17,6 +17,7 @@ PRINTED = {
     "pl": ((95.2, 0.5), (95.3, 0.5), (96.2, 0.4), (95.9, 0.5)),
 }
 OTHERS = (PLAIN, DEFAULT, ORACLE)
+RATE = "learning rate 2e-3"  # a column of published.OPTIMISER
 
 
 def _cells(budget: Budget) -> Iterator[Cell]:
@@ -46,13 +47,20 @@ def _claims() -> Iterator[Claim]:
             if K != 20:
                 text = f"K hardly matters: {K} clusters instead of 20, {method.upper()}"
                 yield Claim(text, "within 2 points", Label(method, PAPERS, str(K)), place, (-2.0, 2.0))
-    mean, spread = PRINTED["pl"][CLUSTERS.index(20)]
-    for words, place in (
-        ("as printed", Label("pl", CLEAN, "20")),
-        ("learning rate 2e-3, four updates", Label("published", CLEAN, "and four updates")),
+    cleaned, clusters = "A pool cleaned by hand reaches that", "The paper's method with purer clusters reaches that"
+    for method, words, place in (
+        ("pl", f"{cleaned}, PL, as printed", Label("pl", CLEAN, "20")),
+        ("pl", f"{cleaned}, PL, {RATE}, four updates", Label("published", CLEAN, "and four updates")),
+        ("vat", f"{clusters}, VAT", Label("otherwise-vat", PAPERS, published.PURE)),
+        ("pl", f"{clusters}, PL, as printed", Label("otherwise-pl", PAPERS, published.PURE)),
+        (
+            "pl",
+            f"{clusters}, PL, learning rate 2e-3",
+            Label("published", published.PURE_CLUSTERS, "learning rate 2e-3"),
+        ),
     ):
-        text, asked = f"A pool cleaned by hand reaches that, PL, {words}", f"not asked; {mean:.1f} ± {spread:.1f}"
-        yield Claim(text, asked, place, range=(mean - 2 * spread, 100.0))
+        mean, spread = PRINTED[method][CLUSTERS.index(20)]
+        yield Claim(words, f"not asked; {mean:.1f} ± {spread:.1f}", place, range=(mean - 2 * spread, 100.0))
 
 
 EXPERIMENT = Experiment(
@@ -81,6 +89,9 @@ EXPERIMENT = Experiment(
         "takes three more steps of the model itself in every iteration, and its confident pseudo-labels count ten "
         "times. In the others its mean images wrap around in eight bits, so that the sum of two bright pixels is dark, "
         "and its series subtracts where it should add, with the learning rate as its step.",
-        "The paper clusters features of a pre-trained network; here it is 50 principal components of the pixels.",
+        "The paper clusters features of a pre-trained network; here it is 50 principal components of the pixels. "
+        "`clusters 97.4 % pure` adds a column to them that says own or foreign and is wrong for 2.6 % of the pool; a "
+        "clustering that comes with the published code is that pure at 50 %. It uses the truth, as oracle weights do, "
+        "and is no method but a question: would better clusters explain the printed numbers?",
     ),
 )

@@ -1,0 +1,69 @@
+"""Clusters of a given purity: as pure as asked for, divided within each side, and made from the seed alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import wrssl
+from wrssl.api import DataError
+from wrssl.evaluate.truth import is_ood
+from wrssl.experiments.cell import Cell
+from wrssl.experiments.nearly_known import nearly_known_sides
+from wrssl.experiments.run import run_cell
+from wrssl.weighting.kmeans import kmeans
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return wrssl.load_scenario("digits", ood="mean", ratio=0.5, seed=0)
+
+
+def members(clusters, foreign, K):
+    """How many own and foreign members each cluster has."""
+    return torch.bincount(clusters.long() * 2 + foreign.long(), minlength=2 * K).view(K, 2)
+
+
+@pytest.mark.parametrize("purity", [1.0, 0.9])
+def test_k_means_finds_clusters_of_that_purity_on_both_sides(digits, purity):
+    foreign, K = is_ood(digits), 8
+    found = members(kmeans(nearly_known_sides(digits, purity, 0), K, 0), foreign, K)
+    share = float(found.max(1).values.sum() / found.sum())
+    three = 3 * (purity * (1 - purity) / len(foreign)) ** 0.5  # standard errors of a share
+    assert share == pytest.approx(purity, abs=three + 1e-12)
+    sides = (found[:, 1] > found[:, 0]).sum()
+    assert 2 <= sides <= K - 2  # neither side is one lump
+
+
+def test_without_the_column_the_clusters_mix_both_sides(digits):
+    rows, foreign = nearly_known_sides(digits, 1.0, 0), is_ood(digits)
+    found = members(kmeans(rows[:, :-1].contiguous(), 8, 0), foreign, 8)
+    assert found.max(1).values.sum() < 0.95 * found.sum()
+    assert rows[:, -1].abs().min() > 10 * rows[:, :-1].norm(dim=1).max()
+
+
+def test_the_errors_depend_on_the_seed_alone(digits):
+    first, again, other = (nearly_known_sides(digits, 0.9, seed)[:, -1].sign() for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_a_pool_without_truth_is_refused(digits):
+    blind = wrssl.Scenario(digits.labeled, digits.unlabeled, digits.validation)
+    with pytest.raises(DataError, match="need to know who is foreign"):
+        nearly_known_sides(blind, 0.9, 0)
+
+
+def test_a_cell_hands_them_to_the_weighting(monkeypatch):
+    handed = {}
+
+    def fit(scenario, **settings):
+        handed.update(settings["weight_options"], scenario=scenario)
+        raise InterruptedError("what follows is as for any other cell")
+
+    monkeypatch.setattr(wrssl, "fit", fit)
+    cell = Cell("moons", "faraway", 0.5, "replace", "mlp", "vat", "wr-cluster", "weighted", 3, 40, K=4, purity=0.8)
+    with pytest.raises(InterruptedError):
+        run_cell(cell)
+    assert handed["K"] == 4
+    assert torch.equal(handed["embedding"], nearly_known_sides(handed["scenario"], 0.8, 3))
