@@ -33,7 +33,7 @@ OPTIMISER: dict[str, dict[str, Any]] = {
     "and tenfold loss": {"lr": 2e-3, "longer": 4, "compat": "wrssl"},
 }
 WRAPPED, SIGN = {"ood": "mean-wrapped"}, {"solver": "neumann-published", "alpha": "lr"}
-PURE, PURITY = "clusters 97.4 % pure", {"purity": 0.974}  # those of the clusterings that come with the code
+PURE, PURITY = "clusters 97.4 % pure", {"purity": 0.974}  # as a clustering that comes with the code is
 OTHERWISE: dict[str, dict[str, Any]] = {
     "means in eight bits": WRAPPED,
     "published sign": SIGN,

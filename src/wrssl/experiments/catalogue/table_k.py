@@ -17,7 +17,7 @@ PRINTED = {
     "pl": ((95.2, 0.5), (95.3, 0.5), (96.2, 0.4), (95.9, 0.5)),
 }
 OTHERS = (PLAIN, DEFAULT, ORACLE)
-RATE = "learning rate 2e-3"  # a column of published.OPTIMISER
+RATE, *_ = published.OPTIMISER  # the first of its columns
 
 
 def _cells(budget: Budget) -> Iterator[Cell]:
@@ -53,11 +53,7 @@ def _claims() -> Iterator[Claim]:
         ("pl", f"{cleaned}, PL, {RATE}, four updates", Label("published", CLEAN, "and four updates")),
         ("vat", f"{clusters}, VAT", Label("otherwise-vat", PAPERS, published.PURE)),
         ("pl", f"{clusters}, PL, as printed", Label("otherwise-pl", PAPERS, published.PURE)),
-        (
-            "pl",
-            f"{clusters}, PL, learning rate 2e-3",
-            Label("published", published.PURE_CLUSTERS, "learning rate 2e-3"),
-        ),
+        ("pl", f"{clusters}, PL, {RATE}", Label("published", published.PURE_CLUSTERS, RATE)),
     ):
         mean, spread = PRINTED[method][CLUSTERS.index(20)]
         yield Claim(words, f"not asked; {mean:.1f} ± {spread:.1f}", place, range=(mean - 2 * spread, 100.0))
