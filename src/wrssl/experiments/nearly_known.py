@@ -12,9 +12,8 @@ from torch import Tensor
 
 from wrssl.api import DataError
 from wrssl.data import Scenario
-from wrssl.data.projection import CHUNK, Projection
 from wrssl.evaluate.truth import is_ood
-from wrssl.training.embedding import principal_components
+from wrssl.training.embedding import EmbeddedRows, principal_components
 from wrssl.training.randomness import stream
 
 FAR = 100.0  # in units of the largest norm: k-means never joins what is so far apart
@@ -36,8 +35,8 @@ def nearly_known_sides(scenario: Scenario, purity: float, seed: int) -> Tensor:
     foreign = is_ood(scenario)
     if foreign is None:
         raise DataError("Clusters of a given purity need to know who is foreign; this scenario does not say.")
-    components: Projection = principal_components(scenario.unlabeled, stream(seed, "components"))
-    rows = torch.cat([components(part) for part in scenario.unlabeled.split(CHUNK)])
+    pool = scenario.unlabeled
+    rows = EmbeddedRows(pool, principal_components(pool, stream(seed, "components")))[:]
     wrong = torch.rand(len(foreign), generator=stream(seed, "purity")) >= purity
     side = (foreign ^ wrong).float() * 2 - 1
     return torch.cat([rows, side[:, None] * FAR * rows.norm(dim=1).max()], 1)
