@@ -124,6 +124,15 @@ def test_pseudo_label_on_photos_takes_the_rate_of_supervised_training_where_step
         assert {cell.lr for cell in get_experiment("fig4c").cells(budget)} == {None}
 
 
+@pytest.mark.parametrize("name", ["fig4c", "fig4d"])
+def test_every_claim_about_photos_can_be_judged_with_the_reduced_budget(name):
+    experiment = get_experiment(name)
+    cells = [cell for cell in experiment.cells(REDUCED) if any(label.panel == "frozen" for label in cell.labels)]
+    assert {cell.bn for cell in cells if cell.weights in ("uasd", "ds3l", "l2rw", "mwn")} == {"frozen"}
+    places = {label for cell in experiment.cells(REDUCED) for label in cell.labels}
+    assert {claim.better for claim in experiment.claims} | {claim.worse for claim in experiment.claims} <= places
+
+
 def test_what_is_only_timed_is_short():
     experiment = get_experiment("fig5")
     timed = {panel.key for panel in experiment.panels if panel.value == TIME}

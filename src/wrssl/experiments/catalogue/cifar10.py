@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from wrssl.experiments.budget import Budget
-from wrssl.experiments.catalogue.cells import DEFAULT, ORACLE, PAPERS, PLAIN
-from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, WEIGHTINGS, claims, sweep
-from wrssl.experiments.cell import Cell
+from wrssl.experiments.budget import REDUCED, Budget
+from wrssl.experiments.catalogue.cells import DEFAULT, ORACLE, PAPERS, PLAIN, make_cell
+from wrssl.experiments.catalogue.ratios import AXIS, COLUMNS, NOTES, RIVALS, WEIGHTINGS, claims, sweep
+from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.experiment import Claim, Panel
 
 FEW = {curve: WEIGHTINGS[curve] for curve in (PLAIN, PAPERS, DEFAULT, ORACLE)}
@@ -36,8 +36,19 @@ def both_norms(method: str, short_lr: float | None = None) -> Callable[[Budget],
         yield from sweep(budget, "bn", "cifar10", "classes", method, lr=lr)
         few = budget.pick(WEIGHTINGS, FEW)
         yield from sweep(budget, "frozen", "cifar10", "classes", method, weightings=few, bn="frozen", lr=lr)
+        if budget.name == REDUCED.name:  # the share that the claims are about
+            yield from _frozen_rivals(budget, method, lr)
 
     return cells
+
+
+def _frozen_rivals(budget: Budget, method: str, lr: float | None) -> Iterator[Cell]:
+    for seed in range(budget.seeds):
+        for curve in RIVALS:
+            yield make_cell(
+                budget, "cifar10", seed, Label("frozen", curve, "50"), method=method, ood="classes",
+                weights=WEIGHTINGS[curve], bn="frozen", lr=lr,
+            )  # fmt: skip
 
 
 def panels(name: str) -> tuple[Panel, ...]:
