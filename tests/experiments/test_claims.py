@@ -26,7 +26,8 @@ def test_the_verdict_follows_from_the_interval():
     assert verdict(Stat.of(values), 0.0, 1.15) == UNDECIDED
     assert verdict(Stat.of([-0.5, -0.4, -0.6]), *NOT_HURT) == HOLDS
     assert verdict(Stat.of([5.0]), *ABOVE) == UNDECIDED, "one seed decides nothing"
-    assert verdict(Stat.of([2.0, 2.0]), *ABOVE) == HOLDS
+    assert verdict(Stat.of([2.0, 2.0]), *ABOVE) == UNDECIDED, "two can agree by chance"
+    assert verdict(Stat.of([2.0, 2.0, 2.0]), *ABOVE) == HOLDS
     assert verdict(Stat.of([-1.0, 3.0, 0.5]), *ABOVE) == UNDECIDED
 
 

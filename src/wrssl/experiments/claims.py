@@ -6,7 +6,8 @@ value at one place. Of n seeds with mean m and standard deviation s, μ lies wit
     m ± t s / √n,    t the 0.975 quantile of Student's distribution with n − 1 degrees of freedom.
 
 The claim holds where the whole interval is within the range, does not hold where all of it is outside, and is undecided
-otherwise. One seed decides nothing.
+otherwise. Fewer than three seeds decide nothing: accuracies are counts of images, and two differences between counts
+are at times equal by chance, with a spread of zero that says nothing about the next seed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from wrssl.experiments.experiment import Claim, Experiment
 from wrssl.experiments.statistics import Protocol, Row, Stat, paired, protocols, values
 
 CONFIDENCE = 0.95
+FEWEST = 3  # seeds that can decide
 HOLDS, FAILS, UNDECIDED, UNTESTED = "holds", "does not hold", "undecided", "untested"
 
 
@@ -52,6 +54,8 @@ def interval(stat: Stat) -> Interval:
 
 def verdict(stat: Stat, low: float, high: float) -> str:
     """Whether a mean with this spread is within ``low`` and ``high``."""
+    if stat.n < FEWEST:
+        return UNDECIDED
     inside = interval(stat)
     if low <= inside.low and inside.high <= high:
         return HOLDS

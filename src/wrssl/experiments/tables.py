@@ -18,7 +18,7 @@ UNITS = {
 }
 CLAIMS_NOTE = (
     "Differences are paired by seed, ± standard error, with the number of seeds in brackets. A claim holds, or does "
-    "not, where 95 % confidence says so."
+    "not, where three seeds or more and 95 % confidence say so."
 )
 FORMS = {ACCURACY: "{:.2f}", TIME: "{:.2f}", WEIGHT: "{:.3f}"}
 
