@@ -63,6 +63,19 @@ def test_the_command_is_for_the_seeds_that_most_cells_have(claims):
     assert "--seeds 5 " in claims.command(few_with_more, "fig2")
 
 
+def test_what_the_readme_says_of_the_claims_is_on_the_page(claims):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    said = readme[readme.index("The paper's experiments, run again") : readme.index("## Speed")]
+    page = claims.PAGE.read_text(encoding="utf-8")
+    counts = re.search(r"(\d+) hold, (\d+) do not, (\d+) are undecided and (\d+) untested", said)
+    assert counts is not None
+    held, failed, undecided, untested = counts.groups()
+    assert f"{held} holds, {failed} does not hold, {undecided} undecided, {untested} untested:" in page
+    numbers = re.findall(r"\d+\.\d+", said)
+    assert len(numbers) == 9
+    assert set(numbers) <= set(re.findall(r"\d+\.\d+", page))
+
+
 def test_the_named_tests_are_there(claims):
     for _, _, test in claims.FORMULAS:
         path, name = test.split("::")

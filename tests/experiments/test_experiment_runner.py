@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from wrssl.api import DataError, OptionError, WRSSLError
-from wrssl.experiments import parallel
+from wrssl.experiments import display, parallel
 from wrssl.experiments.budget import get_budget
 from wrssl.experiments.display import Display
 from wrssl.experiments.parallel import Attempt, attempts
@@ -279,11 +280,26 @@ def test_a_killed_worker_is_one_sentence(fake_run, monkeypatch):
 
 def test_the_bar_shows_cells_done_time_left_and_the_last_result(capsys):
     cells = get_experiment("fig4a").cells(get_budget("quick"))[:2]
-    with Display([10.0, 10.0], terminal=True) as display:
-        display.show(Attempt(cells[0], Outcome({"test_accuracy": 0.9312})))
-        shown = {**display._bar.tasks[0].fields}
+    with Display(cells, 1, terminal=True) as bar:
+        bar.show(Attempt(cells[0], Outcome({"test_accuracy": 0.9312})))
+        shown = {**bar._bar.tasks[0].fields}
     assert shown["cells"] == "1/2"
     assert shown["left"].endswith(" left")
     assert shown["last"].endswith("93.12 %")
-    assert 0 <= display.seconds_left() < 60
+    assert 0 <= bar.seconds_left() < 60
     capsys.readouterr()
+
+
+def test_time_left_knows_who_runs_alone(monkeypatch, capsys):
+    """One timed run and four others of equal cost with two jobs: a third of the time is over after the first."""
+    now = [100.0]
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    other = get_experiment("fig4a").cells(get_budget("quick"))[0]
+    cells = [replace(other, alone=True), *[other] * 4]
+    shown, left = Display(cells, 2, terminal=False), []
+    for cell, end in zip(cells, (110.0, 115.0, 120.0, 125.0, 130.0), strict=True):
+        now[0] = end
+        shown.show(Attempt(cell, Outcome({})))
+        left.append(shown.seconds_left())
+    assert left == pytest.approx([20.0, 15.0, 10.0, 5.0, 0.0], abs=1e-9)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("5/5  0 s left")

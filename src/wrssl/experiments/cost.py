@@ -9,6 +9,8 @@ everything of ``wrn-28-2``, Π-Model and Mean Teacher. It serves for a forecast 
 
 from __future__ import annotations
 
+import os
+
 from wrssl.experiments.cell import Cell
 
 # Seconds per step without weights; by network, then by method.
@@ -60,11 +62,21 @@ def _factor(cell: Cell) -> float:
     return PAPERS + one * work / (cell.L or 5)
 
 
+def workers(jobs: int) -> int:
+    """How many processes ``--jobs`` means: −1 is one per core."""
+    return (os.cpu_count() or 1) if jobs < 1 else jobs
+
+
+def share_seconds(cell: Cell, jobs: int) -> float:
+    """A cell's part of the time that somebody waits for so many jobs: a timed one has no company."""
+    return cell_seconds(cell) / (1 if cell.alone else workers(jobs))
+
+
 def wall_seconds(cells: list[Cell], jobs: int) -> float:
-    """For so many jobs on free cores: the sum shared out, but never less than the longest cell; timed ones alone."""
-    each = [cell_seconds(cell) for cell in cells if not cell.alone]
-    alone = sum(cell_seconds(cell) for cell in cells if cell.alone)
-    return alone + max(sum(each) / max(1, jobs), max(each, default=0.0))
+    """For so many jobs on free cores: the shares in sum, but never less than the timed cells and the longest other."""
+    timed = sum(cell_seconds(cell) for cell in cells if cell.alone)
+    longest = max((cell_seconds(cell) for cell in cells if not cell.alone), default=0.0)
+    return max(sum(share_seconds(cell, jobs) for cell in cells), timed + longest)
 
 
 def in_words(seconds: float) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from wrssl.experiments.cost import cell_seconds, in_words
+from wrssl.experiments.cell import Cell
+from wrssl.experiments.cost import in_words, share_seconds
 from wrssl.experiments.parallel import Attempt
 
 
@@ -16,12 +18,14 @@ class Display:
     Time left follows from the predicted cost of the cells that are still to do, at the speed of those that are done.
 
     Args:
-        costs: predicted seconds of all cells.
+        cells: all that are to be run.
+        jobs: how many are run beside each other, as in ``reproduce``.
         terminal: None looks whether standard error is one.
     """
 
-    def __init__(self, costs: list[float], terminal: bool | None = None) -> None:
-        self.number, self.total = len(costs), sum(costs)
+    def __init__(self, cells: Sequence[Cell], jobs: int, terminal: bool | None = None) -> None:
+        self.number, self.jobs = len(cells), jobs
+        self.total = sum(share_seconds(cell, jobs) for cell in cells)
         self.done, self.cost, self.begin = 0, 0.0, time.monotonic()
         self._bar: Any = None
         if sys.stderr.isatty() if terminal is None else terminal:
@@ -40,7 +44,7 @@ class Display:
     def show(self, attempt: Attempt) -> None:
         """One more cell is done."""
         self.done += 1
-        self.cost += cell_seconds(attempt.cell)
+        self.cost += share_seconds(attempt.cell, self.jobs)
         cells, last = f"{self.done}/{self.number}", f"{attempt.cell}: {result_in_words(attempt)}"
         left = f"{in_words(self.seconds_left())} left"
         if self._bar is None:
@@ -50,7 +54,8 @@ class Display:
 
     def seconds_left(self) -> float:
         """At the speed so far."""
-        return (time.monotonic() - self.begin) * (self.total - self.cost) / self.cost if self.cost else self.total
+        left = max(0.0, self.total - self.cost)  # a sum in another order can be larger by a rounding error
+        return (time.monotonic() - self.begin) * left / self.cost if self.cost else left
 
 
 def result_in_words(attempt: Attempt) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wrssl.experiments.cost import cell_seconds, in_words, wall_seconds
+from wrssl.experiments.cost import cell_seconds, in_words, wall_seconds, workers
 from wrssl.experiments.reproduce import prepare
 
 
@@ -17,7 +16,6 @@ def forecast(name: str, budget: str, seeds: int | None, jobs: int, out: Path, **
     A run that several experiments share is counted where it is named first.
     """
     experiments, chosen, plan = prepare(name, budget, seeds, out, **settings)
-    workers = (os.cpu_count() or 1) if jobs < 1 else jobs
     cells = dict(zip(plan.todo, plan.cells(), strict=True))
     yield chosen.note
     for experiment in experiments:
@@ -32,11 +30,11 @@ def forecast(name: str, budget: str, seeds: int | None, jobs: int, out: Path, **
         parts += [f"{elsewhere} made for another experiment"] if elsewhere else []
         parts += [f"{left_out} left out"] if left_out else []
         parts += [f"{skipped} skipped for want of data"] if skipped else []
-        yield f"{experiment.name}: {', '.join(parts)}; about {in_words(wall_seconds(mine, workers))}"
+        yield f"{experiment.name}: {', '.join(parts)}; about {in_words(wall_seconds(mine, jobs))}"
     for sentence in dict.fromkeys(plan.skipped.values()):
         yield f"skipped: {sentence}"
     total = sum(map(cell_seconds, cells.values()))
     yield (
-        f"in all {len(cells)} runs, about {in_words(wall_seconds(list(cells.values()), workers))} with {workers} "
+        f"in all {len(cells)} runs, about {in_words(wall_seconds(list(cells.values()), jobs))} with {workers(jobs)} "
         f"jobs on free cores ({in_words(total)} of one core); nothing was run"
     )

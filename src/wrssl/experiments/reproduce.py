@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrssl.experiments.budget import Budget, get_budget
-from wrssl.experiments.cost import cell_seconds
 from wrssl.experiments.data import missing_data
 from wrssl.experiments.display import Display
 from wrssl.experiments.experiment import Experiment
@@ -104,7 +103,7 @@ def reproduce(
     plan.settle_rows(chosen)
     cells, failed, facts = plan.cells(), dict[str, str](), provenance() if plan.todo else {}
     try:
-        with Display([cell_seconds(cell) for cell in cells]) as display:
+        with Display(cells, jobs) as display:
             for attempt in attempts(cells, run, data_dir, jobs, backend):
                 if attempt.outcome is None:
                     failed[attempt.cell.config_hash] = attempt.error
