@@ -40,10 +40,10 @@ def test_dry_run_says_how_long_and_writes_nothing(tmp_path, monkeypatch, capsys)
     assert code == 0
     lines = printed.out.splitlines()
     assert "REDUCED" in lines[0]
-    assert any(line.startswith("fig2: 80 runs, 30 to make, 50 skipped for want of data; about ") for line in lines)
-    assert any(line.startswith("table-svhn: 37 runs, 0 to make, 37 skipped") for line in lines)
+    assert any(line.startswith("fig2: 82 runs, 31 to make, 51 skipped for want of data; about ") for line in lines)
+    assert any(line.startswith("table-svhn: 42 runs, 0 to make, 42 skipped") for line in lines)
     assert any("train_32x32.mat is not in" in line for line in lines)
-    assert lines[-1].startswith("in all 30 runs, about ")
+    assert lines[-1].startswith("in all 31 runs, about ")
     assert lines[-1].endswith("nothing was run")
     assert not out.exists()
 
@@ -62,8 +62,8 @@ def test_only_some_experiments_of_all(tmp_path, monkeypatch, capsys):
     code, printed = run(monkeypatch, capsys, "all", "--only", "fig4a", *options)
     assert code == 0
     lines = printed.out.splitlines()
-    assert any(line.startswith("fig4a: 41 runs, 0 to make, 41 skipped for want of data") for line in lines)
-    assert any(line.startswith("table-svhn: 37 runs, 0 to make, 37 left out") for line in lines)
+    assert any(line.startswith("fig4a: 45 runs, 0 to make, 45 skipped for want of data") for line in lines)
+    assert any(line.startswith("table-svhn: 42 runs, 0 to make, 42 left out") for line in lines)
     code, printed = run(monkeypatch, capsys, "fig4a", "--only", "fig4b", *options)
     assert code == 2
     assert "--only chooses among the experiments of all" in printed.err
@@ -73,21 +73,21 @@ def test_failed_cells_end_with_code_1_and_the_next_call_goes_on(tmp_path, monkey
     arguments = ("fig2", "--dataset", "moons", "--steps", "5", "--jobs", "1", "--out", str(tmp_path / "out"))
     code, printed = run(monkeypatch, capsys, *arguments)
     assert code == 1
-    assert "17 of 30 runs are there, 17 of them new" in printed.out
+    assert "18 of 31 runs are there, 18 of them new" in printed.out
     assert "failed: ValueError: no model here" in printed.err
     assert str(tmp_path / "out" / "table.md") in printed.out
     assert len((tmp_path / "out" / "failed.csv").read_text().splitlines()) == 14
     code, printed = run(monkeypatch, capsys, *arguments)
     assert code == 1
-    assert "17 of 30 runs are there, 0 of them new" in printed.out
+    assert "18 of 31 runs are there, 0 of them new" in printed.out
 
 
 def test_skipped_cells_are_no_failure(tmp_path, monkeypatch, capsys, no_training):
     monkeypatch.chdir(tmp_path)
     code, printed = run(monkeypatch, capsys, "table-cifar100", "--data-dir", str(tmp_path))
     assert code == 0
-    assert "0 of 60 runs are there" in printed.out
-    assert "skipped 60: cifar-100-python.tar.gz is not in" in printed.out
+    assert "0 of 66 runs are there" in printed.out
+    assert "skipped 66: cifar-100-python.tar.gz is not in" in printed.out
     assert (tmp_path / "reproduce" / "table-cifar100" / "skipped.csv").is_file()
 
 

@@ -22,13 +22,13 @@ def test_a_killed_worker_loses_nothing_and_doubles_nothing(tmp_path):
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
     assert (tmp_path / "killed").exists()
-    assert report["runs"] == report["new"] == 41
+    assert report["runs"] == report["new"] == 45
     assert report["failed"] == 0
     assert report["pids"] >= 2, "one worker did everything"
     lines = (tmp_path / "fig4a" / "results.csv").read_text().splitlines()
     hashes = [row["config_hash"] for row in read_rows(tmp_path / "fig4a" / "results.csv")]
-    assert len(lines) == 42
-    assert len(hashes) == len(set(hashes)) == 41
+    assert len(lines) == 46
+    assert len(hashes) == len(set(hashes)) == 45
 
 
 @pytest.mark.parametrize(

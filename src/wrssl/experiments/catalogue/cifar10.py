@@ -34,9 +34,10 @@ def both_norms(method: str, short_lr: float | None = None) -> Callable[[Budget],
     def cells(budget: Budget) -> Iterator[Cell]:
         lr = budget.pick(None, short_lr)
         yield from sweep(budget, "bn", "cifar10", "classes", method, lr=lr)
-        few = budget.pick(WEIGHTINGS, FEW)
-        yield from sweep(budget, "frozen", "cifar10", "classes", method, weightings=few, bn="frozen", lr=lr)
-        if budget.name == REDUCED.name:  # the share that the claims are about
+        reduced = budget.name == REDUCED.name
+        shown = FEW if reduced else WEIGHTINGS
+        yield from sweep(budget, "frozen", "cifar10", "classes", method, weightings=shown, bn="frozen", lr=lr)
+        if reduced:  # the share that the claims are about
             yield from _frozen_rivals(budget, method, lr)
 
     return cells

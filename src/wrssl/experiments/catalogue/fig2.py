@@ -43,7 +43,7 @@ def _cells(budget: Budget) -> Iterator[Cell]:
                     keeps = ("model",) if dataset == "moons" and seed == 0 and curve in PICTURED else ()
                     label = Label(dataset, curve, ood)
                     yield make_cell(budget, dataset, seed, label, method="vat", ood=ood, keeps=keeps, **settings)
-                if budget.pick(ood == FAR.get(dataset), False):
+                if ood == FAR.get(dataset):
                     label = Label(dataset, ORACLE_NBN, ood)
                     yield make_cell(
                         budget, dataset, seed, label, method="vat", ood=ood, weights="oracle", batch_norm=False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wrssl.experiments.budget import Budget
+from wrssl.experiments.budget import QUICK, Budget
 from wrssl.experiments.catalogue.cells import CLEAN, DEFAULT, ORACLE, PAPERS, PLAIN, controls, make_cell, percent
 from wrssl.experiments.cell import Cell, Label
 from wrssl.experiments.claims import beats
@@ -20,13 +20,13 @@ WEIGHTINGS = {
 }  # fmt: skip
 RIVALS = ("UASD", "DS3L", "L2RW", "MWN")
 BY_ERROR = f"{PAPERS}, weights by expected error"
-ADDED = (PLAIN, PAPERS, DEFAULT, ORACLE)
+ADDED = (PLAIN, PAPERS, DEFAULT, ORACLE)  # with the foreign images added; the quick budget has room for all curves
 ERROR_NOTE = (
     "`weights by expected error` is not in the paper: validation examples drive the weights by their expected error, "
     "1 − p(y) at the best temperature, in place of their cross-entropy."
 )
 NOTES = (
-    "At 0 % a clean pool and oracle weights are plain SSL.",
+    "At 0 % a clean pool and oracle weights are plain SSL, whose number stands there.",
     '`50 added`: the foreign images are added to a quarter of the own ones (`mode="add"`) instead of replacing them.',
     "Supervised training does not depend on the pool; its number stands in every column.",
 )
@@ -70,7 +70,10 @@ def sweep(
             if ratio:
                 label = Label(panel, CLEAN, percent(ratio))
                 yield make_cell(budget, dataset, seed, label, ratio=ratio, clean=True, **shared)
-        for curve in ADDED:
+            else:  # all weights are 1, and nothing is to be taken out
+                same = [Label(panel, curve, percent(ratio)) for curve in (ORACLE, CLEAN)]
+                yield make_cell(budget, dataset, seed, *same, ratio=ratio, **shared)
+        for curve in weightings if budget.name == QUICK.name else ADDED:
             if curve in weightings:
                 label = Label(panel, curve, "50 added")
                 yield make_cell(budget, dataset, seed, label, weights=weightings[curve], mode="add", **shared)
