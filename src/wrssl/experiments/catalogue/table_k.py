@@ -78,7 +78,8 @@ EXPERIMENT = Experiment(
     claims=tuple(_claims()),
     source="The paper's table of test accuracies for different numbers of clusters.",
     notes=(
-        "Rows other than the paper's method do not depend on K; their number stands in every column.",
+        "Rows other than the paper's method do not depend on K; their number stands in every column. So does, in the "
+        "last panels, the number of what the published code's images, sign and clusters cannot change.",
         "The paper does not say whether this table is with batch norm; it is here (WBN for the paper's method).",
         "The panels about the published code have three seeds. The first has a pool that was cleaned by hand in every "
         "column, which says what any weights could reach; that code's optimiser has learning rate 2e-3, its look-ahead "
