@@ -170,10 +170,10 @@ def test_columns_with_more_steps_stand_in_the_same_table():
     rows = rows_of("table-k", seeds=2)
     panel = get_experiment("table-k").panel("published")
     shown = [row for row in rows if any(label.panel == "published" for label in read_labels(row["label"]))]
-    assert {int(row["steps"]) for row in shown} == {200, 800}
+    assert {int(row["steps"]) for row in shown} == {200, 800, 1000}
     assert protocols(rows, panel) == [("quick", 200)]
     found = values(rows, panel, ("quick", 200))
-    assert {column for curve, column in found if curve == PAPERS} == set(panel.columns)
+    assert {column for curve, column in found if curve == PLAIN} == set(panel.columns)
     assert values(rows, panel, ("quick", 800)) == {}
 
 

@@ -11,6 +11,7 @@ from wrssl.evaluate.truth import is_ood
 from wrssl.experiments.cell import Cell
 from wrssl.experiments.nearly_known import nearly_known_sides
 from wrssl.experiments.run import run_cell
+from wrssl.weighting import WEIGHTINGS
 from wrssl.weighting.kmeans import kmeans
 
 
@@ -67,3 +68,20 @@ def test_a_cell_hands_them_to_the_weighting(monkeypatch):
         run_cell(cell)
     assert handed["K"] == 4
     assert torch.equal(handed["embedding"], nearly_known_sides(handed["scenario"], 0.8, 3))
+
+
+def test_plain_steps_of_the_weights_are_those_of_the_published_code(monkeypatch):
+    handed = {}
+
+    def fit(scenario, **settings):
+        handed.update(settings["weight_options"])
+        raise InterruptedError("what follows is as for any other cell")
+
+    monkeypatch.setattr(wrssl, "fit", fit)
+    settings = {"K": 4, "L": 1, "alpha": "lr", "plain_beta": 50.0}
+    cell = Cell("moons", "faraway", 0.5, "replace", "mlp", "pl", "wr-cluster", "weighted", 3, 40, **settings)
+    with pytest.raises(InterruptedError):
+        run_cell(cell)
+    assert handed == {"K": 4, "L": 1, "alpha": "lr", "beta": 50.0, "compat": "paper"}
+    descent = WEIGHTINGS.create("wr-cluster", handed).descent
+    assert (descent.beta, descent.plain) == (50.0, True)

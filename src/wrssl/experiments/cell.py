@@ -13,7 +13,7 @@ EVERYWHERE = "*"  # as the column of a label: a run that does not depend on what
 ANY = "any"  # as the foreign rows of a cell: the pool would be the same for every kind, so it is run once
 _NOT_IN_HASH = ("labels", "keeps", "alone")
 # Settings that came later count where they are set, so that older rows stay what they are.
-_LATER = ("compat", "outer_loss", "n_unlabeled", "alpha", "purity")
+_LATER = ("compat", "outer_loss", "n_unlabeled", "alpha", "purity", "plain_beta")
 
 
 class Label(NamedTuple):
@@ -57,6 +57,7 @@ class Cell:
         n_unlabeled: own rows of which the pool is made; None for all that there are.
         alpha: step of look-ahead and series, see ``HypergradientOptions``; None for 1/λmax.
         purity: of clusters that are made with the truth, see ``nearly_known.py``; None for those of the weighting.
+        plain_beta: step of weights that move by plain steps, as in the published code; None for normalised ones.
         labels: where the run is shown.
         keeps: what else the run leaves behind: ``"weights"`` (a curve over the steps) or ``"model"``.
         alone: its time is what counts, so nothing else may run beside it.
@@ -90,6 +91,7 @@ class Cell:
     n_unlabeled: int | None = None
     alpha: str | None = None
     purity: float | None = None
+    plain_beta: float | None = None
     labels: tuple[Label, ...] = ()
     keeps: tuple[str, ...] = ()
     alone: bool = False

@@ -35,6 +35,8 @@ def run_cell(cell: Cell, data_dir: str | None = None) -> Outcome:
     begin = time.perf_counter()
     scenario = load_recipe(Recipe.of(cell), data_dir)
     options = {name: getattr(cell, name) for name in OPTIONS if getattr(cell, name) is not None}
+    if cell.plain_beta is not None:
+        options |= {"compat": "paper", "beta": cell.plain_beta}
     if cell.purity is not None:
         options["embedding"] = nearly_known_sides(scenario, cell.purity, cell.seed)
     # The learner's validation set is the select half already.
