@@ -47,6 +47,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 }
 SAME_IMAGES = (PRINTED_SETTING, *(column for column, changes in OTHERWISE.items() if "ood" not in changes))
 PURE_CLUSTERS = f"{PAPERS}, {PURE}"
+STEPPING = "plain steps"
 WITH_TRUTH = (PURE_CLUSTERS, ORACLE)
 CURVES: dict[str, dict[str, Any]] = {
     PLAIN: {},
@@ -92,7 +93,7 @@ def _optimiser(budget: Budget, seed: int) -> Iterator[Cell]:
                     budget, "mnist", seed, Label("published", curve, column), method="pl", ood="mean", **settings,
                     **changes,
                 )  # fmt: skip
-    plain_steps = {f"{curve}, plain steps": {**CURVES[curve], **PLAIN_STEPS} for curve in (PAPERS, PURE_CLUSTERS)}
+    plain_steps = {f"{curve}, {STEPPING}": {**CURVES[curve], **PLAIN_STEPS} for curve in (PAPERS, PURE_CLUSTERS)}
     for curve, settings in {PLAIN: CURVES[PLAIN], **plain_steps, CLEAN: CURVES[CLEAN]}.items():
         label = Label("published", curve, LONGEST)
         yield make_cell(budget, "mnist", seed, label, method="pl", ood="mean", **settings, **LONG)
