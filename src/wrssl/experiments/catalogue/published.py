@@ -34,7 +34,7 @@ OPTIMISER: dict[str, dict[str, Any]] = {
 }
 # As many iterations as that code makes. Weights move in every one of them, by plain steps of the last layer, twenty
 # times as large as that code's for the whole network (0.1/α with α = 2e-3), which would take nine times as long.
-LONGEST = "2e-3, ten thousand iterations"
+LONGEST = "2e-3, ten thousand steps"
 LONG: dict[str, Any] = {"lr": 2e-3, "longer": 5}
 PLAIN_STEPS: dict[str, Any] = {"L": 1, "alpha": "lr", "plain_beta": 1000.0}
 WRAPPED, SIGN = {"ood": "mean-wrapped"}, {"solver": "neumann-published", "alpha": "lr"}
