@@ -1,15 +1,143 @@
-"""A name for every method and weighting: one decorator line in its file, and users may add their own."""
+"""One registry each for methods, weightings, priors, solvers, models and data sources, open to code from outside.
+
+A name is registered by a decorator, in the package or in a file of the user's own (``--plugin FILE.py``)::
+
+    @wrssl.register_weighting("mine")
+    class Mine(Weighting): ...
+
+What comes with the package is registered when its room is imported, which happens at the first look-up.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import inspect
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
 
-from wrssl.api import OptionError
+from wrssl.errors import OptionError
+
+if TYPE_CHECKING:
+    from wrssl.api import Method, Weighting
 
 T = TypeVar("T")
-Class = TypeVar("Class", bound=type)
+Entry = TypeVar("Entry")
+
+
+class Registry(Generic[T]):
+    """Names to entries, with errors that list what exists.
+
+    Args:
+        what: the word for an entry in messages.
+        room: the package that registers the built-in entries when it is imported.
+    """
+
+    def __init__(self, what: str, room: str) -> None:
+        self.what, self.room = what, room
+        self._entries: dict[str, T] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+
+    def register(self, name: str, **facts: Any) -> Callable[[Entry], Entry]:
+        """Decorator: the entry is available under ``name`` from now on; ``facts`` are what its room asks about it."""
+
+        def keep(entry: Entry) -> Entry:
+            known = self._entries.get(name)
+            # The same entry again (a reloaded module, a notebook cell run twice) is fine; another one is a mistake.
+            if known is not None and _identity(known) != _identity(entry):
+                raise OptionError(f"The {self.what} {name!r} exists already; register yours under another name.")
+            self._entries[name] = entry  # type: ignore[assignment]  # the decorator returns what it is given
+            self._facts[name] = facts
+            return entry
+
+        return keep
+
+    def names(self) -> list[str]:
+        """All names, in the order of registration."""
+        importlib.import_module(self.room)
+        return list(self._entries)
+
+    def get(self, name: str) -> T:
+        """The entry of that name."""
+        if name not in self._entries:
+            known = self.names()
+            if name not in known:
+                raise OptionError(
+                    f"There is no {self.what} {name!r}; choose one of {', '.join(known)}, or register one of your own."
+                )
+        return self._entries[name]
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """What was registered beside the entry."""
+        self.get(name)
+        return self._facts[name]
+
+    def create(self, name: str, options: dict[str, Any] | None = None) -> Any:
+        """An instance of the class of that name; an option it does not know is an error that lists those it knows."""
+        entry: Any = self.get(name)
+        options, hints = options or {}, option_hints(entry)
+        for option, value in options.items():
+            if option not in hints:
+                known = ", ".join(hints) or "none"
+                raise OptionError(f"The {self.what} {name!r} has no option {option!r}; its options are: {known}.")
+            if not fits(value, hints[option]):
+                raise OptionError(f"The option {option!r} must be {in_words(hints[option])}, not {value!r}.")
+        return entry(**options)
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Within this, entries may be registered that are gone afterwards: for tests and notebooks."""
+        self.names()
+        before = dict(self._entries), dict(self._facts)
+        try:
+            yield
+        finally:
+            self._entries, self._facts = before
+
+
+def _identity(entry: Any) -> tuple[Any, Any]:
+    return getattr(entry, "__module__", None), getattr(entry, "__qualname__", entry)
+
+
+METHODS: Registry[type[Method]] = Registry("method", "wrssl.methods")
+WEIGHTINGS: Registry[type[Weighting]] = Registry("weighting", "wrssl.weighting")
+PRIORS: Registry[Callable[..., Any]] = Registry("kind of prior", "wrssl.priors")
+SOLVERS: Registry[Callable[..., Any]] = Registry("solver", "wrssl.hypergrad")
+MODELS: Registry[Callable[..., Any]] = Registry("model", "wrssl.models")
+SOURCES: Registry[Callable[..., Any]] = Registry("scenario", "wrssl.data")
+
+register_method, list_methods = METHODS.register, METHODS.names
+register_weighting, list_weightings = WEIGHTINGS.register, WEIGHTINGS.names
+register_prior, register_solver = PRIORS.register, SOLVERS.register
+register_model, register_source = MODELS.register, SOURCES.register
+
+
+def load_plugin(path: str | Path) -> None:
+    """Run a user's own Python file once, so that what it registers can be chosen by name."""
+    file = Path(path).resolve()
+    name = f"wrssl_plugin_{file.stem}"
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(file):
+        return
+    if not file.is_file():
+        raise OptionError(f"There is no plugin {path}; give the path of a Python file that registers something.")
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise OptionError(f"The plugin {path} is no Python file; give one that ends in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs, so that its classes can be found by the name of their module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        if isinstance(error, OptionError):
+            raise
+        raise OptionError(
+            f"The plugin {path} fails ({type(error).__name__}: {error}); mend it and try again."
+        ) from error
 
 
 def option_hints(cls: type) -> dict[str, Any]:
@@ -27,64 +155,12 @@ def option_hints(cls: type) -> dict[str, Any]:
     return hints
 
 
-def option_names(cls: type) -> list[str]:
-    """The names of the keyword options of a class."""
-    return list(option_hints(cls))
-
-
-class Registry(Generic[T]):
-    """Names to classes, with errors that list what exists."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self._classes: dict[str, type[T]] = {}
-
-    def register(self, name: str) -> Callable[[Class], Class]:
-        """Decorator: the class is available under ``name`` from now on."""
-
-        def keep(cls: Class) -> Class:
-            known = self._classes.get(name)
-            # The same class again (a reloaded module, a notebook cell run twice) is fine; another one is a mistake.
-            if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise OptionError(f"The {self.what} {name!r} exists already; register yours under another name.")
-            self._classes[name] = cls
-            return cls
-
-        return keep
-
-    def names(self) -> list[str]:
-        """All names, in the order of registration."""
-        return list(self._classes)
-
-    def get(self, name: str) -> type[T]:
-        """The class of that name."""
-        if name not in self._classes:
-            raise OptionError(f"There is no {self.what} {name!r}; choose one of {', '.join(self._classes)}.")
-        return self._classes[name]
-
-    def create(self, name: str, options: dict[str, Any] | None = None) -> T:
-        """An instance of the class of that name; an option it does not know is an error that lists those it knows."""
-        cls, options = self.get(name), options or {}
-        hints = option_hints(cls)
-        for option, value in options.items():
-            if option not in hints:
-                known = ", ".join(hints) or "none"
-                raise OptionError(f"The {self.what} {name!r} has no option {option!r}; its options are: {known}.")
-            if not _fits(value, hints[option]):
-                raise OptionError(f"The option {option!r} must be {_words(hints[option])}, not {value!r}.")
-        return cls(**options)
-
-
 _SIMPLE = {int: "a whole number", float: "a number", str: "text", bool: "true or false", type(None): "null"}
 
 
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) or (hint,)
-
-
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Whether a value suits an annotation made of simple types; any other annotation accepts everything."""
-    kinds = _kinds(hint)
+    kinds = get_args(hint) or (hint,)
     if not all(kind in _SIMPLE for kind in kinds):
         return True
     if isinstance(value, bool):
@@ -92,5 +168,6 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
 
 
-def _words(hint: Any) -> str:
-    return " or ".join(_SIMPLE[kind] for kind in _kinds(hint))
+def in_words(hint: Any) -> str:
+    """An annotation made of simple types, in words."""
+    return " or ".join(_SIMPLE[kind] for kind in get_args(hint) or (hint,))

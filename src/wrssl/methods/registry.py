@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from wrssl.api import Method
-from wrssl.registry import Registry
+from wrssl.registry import METHODS, list_methods, register_method
 
-METHODS: Registry[Method] = Registry("method")
-register_method = METHODS.register
-list_methods = METHODS.names
+__all__ = ["METHODS", "list_methods", "register_method"]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from wrssl.api import Weighting
-from wrssl.registry import Registry
+from wrssl.registry import WEIGHTINGS, list_weightings, register_weighting
 
-WEIGHTINGS: Registry[Weighting] = Registry("weighting")
-register_weighting = WEIGHTINGS.register
-list_weightings = WEIGHTINGS.names
+__all__ = ["WEIGHTINGS", "list_weightings", "register_weighting"]
