@@ -1,11 +1,41 @@
-"""Training: the step, the loop, results and their files."""
+"""Training: the step, the loop, and what surrounds them. Results and their files are in ``wrssl.runs``."""
 
 from __future__ import annotations
 
-from wrssl.training.callbacks import Callback
+from wrssl.runs import Result, load
+from wrssl.training.assembly import Assembly, assemble
+from wrssl.training.batches import Batches, TrainingData
+from wrssl.training.building import BuildContext, Candidate, build_network
+from wrssl.training.callbacks import Callback, TensorBoard
 from wrssl.training.check import check_hypergradient
-from wrssl.training.fitting import fit
-from wrssl.training.result import Result
-from wrssl.training.stored import load
+from wrssl.training.fitting import fit, fit_with_config
+from wrssl.training.loop import Plan, Trainer
+from wrssl.training.passes import PolicyNet
+from wrssl.training.planning import affordable_steps, plan_run
+from wrssl.training.resuming import resume_run
+from wrssl.training.step import Outcome, TrainingStep
 
-__all__ = ["Callback", "Result", "check_hypergradient", "fit", "load"]
+__all__ = [
+    "Assembly",
+    "Batches",
+    "BuildContext",
+    "Callback",
+    "Candidate",
+    "Outcome",
+    "Plan",
+    "PolicyNet",
+    "Result",
+    "TensorBoard",
+    "Trainer",
+    "TrainingData",
+    "TrainingStep",
+    "affordable_steps",
+    "assemble",
+    "build_network",
+    "check_hypergradient",
+    "fit",
+    "fit_with_config",
+    "load",
+    "plan_run",
+    "resume_run",
+]

@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wrssl.api import Method, Pass, State, Views
+from wrssl.api import HypergradientRequest, Method, Pass, State, Views
 from wrssl.hypergrad import (
     BilevelProblem,
     Estimate,
     HeadProblem,
+    LogitLoss,
     LogitProblem,
     LogitRows,
     NetworkProblem,
+    automatic,
     implicit_hypergradient,
+    largest_eigenvalue,
+    logit_loss,
+    safe_step,
+    solver_options,
 )
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.hypergrad.power import largest_eigenvalue, safe_step
-from wrssl.hypergrad.solvers import SERIES
-from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
-from wrssl.training.batch import LabeledBatch
+from wrssl.training.batches import LabeledBatch
 from wrssl.training.passes import PolicyNet
 
 # Updates before which λmax of the whole network is measured: it moves in the beginning, and slowly later.
@@ -45,7 +46,7 @@ def head_problem(
     views: Views,
     w: Tensor,
     validation: LabeledBatch,
-    options: HypergradientOptions,
+    request: HypergradientRequest,
 ) -> HeadProblem:
     """The last layer on the features that the step has computed anyway."""
     return HeadProblem(
@@ -60,8 +61,8 @@ def head_problem(
         validation.y,
         zloss=logit_loss_of(method),
         coef=method.coef,
-        curvature=options.curvature,
-        outer_loss=options.outer_loss,
+        curvature=request.curvature,
+        outer_loss=request.outer_loss,
     )
 
 
@@ -72,15 +73,15 @@ def network_problem(
     views: Views,
     w: Tensor,
     validation: LabeledBatch,
-    options: HypergradientOptions,
+    request: HypergradientRequest,
 ) -> LogitProblem | NetworkProblem:
     """All parameters; every batch is a function of a parameter dictionary.
 
-    Labelled and validation rows are look-ahead passes (batch statistics, no update). The unlabelled rows repeat the
+    Labeled and validation rows are look-ahead passes (batch statistics, no update). The unlabeled rows repeat the
     gradient-carrying pass of the step, with the statistics that it used and no update: the loss that is differentiated
     must be the loss that is trained.
     """
-    exact = options.curvature == "exact"
+    exact = request.curvature == "exact"
 
     def rows(x: Tensor, kind: Pass, weights: Tensor | None, parameters: dict[str, Tensor]) -> Tensor:
         with statistics(net.layers, net.table[kind][0], False, weights):
@@ -126,52 +127,52 @@ class HypergradientEstimator:
         views: Views,
         w: Tensor,
         validation: LabeledBatch,
-        options: HypergradientOptions,
+        request: HypergradientRequest,
         gradient: Callable[[], Tensor] | None = None,
     ) -> Estimate:
         """dL_V/dw of this batch; the model and its buffers stay as they are.
 
         Args:
             labeled: the rows behind L_T.
-            views: the unlabelled rows of L_T.
+            views: the unlabeled rows of L_T.
             w: their factors in L_T.
             validation: the rows behind L_V.
-            options: how to estimate.
+            request: how to estimate.
             gradient: ∇L_T at the current parameters, if the step knows a cheaper way to it than two passes.
         """
         problem: HeadProblem | LogitProblem | NetworkProblem
-        if options.scope == "head":
-            problem = head_problem(self.net, self.method, labeled, views, w, validation, options)
+        if request.scope == "head":
+            problem = head_problem(self.net, self.method, labeled, views, w, validation, request)
         else:
-            problem = network_problem(self.net, self.method, labeled, views, w, validation, options)
+            problem = network_problem(self.net, self.method, labeled, views, w, validation, request)
             problem.known = gradient
         warm = 1 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(
             problem,
-            options.solver,
-            lookahead=options.J,
-            step=self._step(problem, options),
-            mixed_at=options.mixed_at,
-            relative_damping=options.damping,
+            request.solver,
+            lookahead=request.J,
+            step=self._step(problem, request),
+            mixed_at=request.mixed_at,
+            relative_damping=request.damping,
             power_iterations=warm,
             eigenvector=self.eigenvector,
-            diagnose=options.scope == "head",  # one more backward pass would be dear for the whole network
-            **_solver_options(options),
+            diagnose=request.scope == "head",  # one more backward pass would be dear for the whole network
+            **solver_options(request),
         )
         self.eigenvector = estimate.eigenvector if estimate.eigenvector is not None else self.eigenvector
-        if estimate.largest_eigenvalue is None:  # measured here, or by nobody
+        if estimate.largest_eigenvalue is None:  # it was measured here, or not at all
             estimate = replace(estimate, largest_eigenvalue=self.eigenvalue)
         return estimate
 
-    def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:
+    def _step(self, problem: BilevelProblem, request: HypergradientRequest) -> float | Tensor | None:
         """1/λmax for the whole network, measured anew every ``REFRESH`` updates and more often in the beginning.
 
         There a product costs as much as a training step, and the series tolerates a λmax that doubles; for the head it
-        costs next to nothing, and is measured where it is used.
+        costs almost nothing, and is measured where it is used.
         """
-        assert not isinstance(options.alpha, str), "with_rate comes first"
-        if options.scope == "head" or options.alpha is not None or options.damping > 0:
-            return options.alpha
+        assert not isinstance(request.alpha, str), "with_rate comes first"
+        if request.scope == "head" or request.alpha is not None or request.damping > 0:
+            return request.alpha
         if self.eigenvalue is None or self.updates in EARLY or self.updates % REFRESH == 0:
             products = 10 if self.eigenvector is None else 2
             self.eigenvalue, self.eigenvector = largest_eigenvalue(
@@ -190,13 +191,3 @@ class HypergradientEstimator:
         """Inverse of ``state_dict``."""
         self.eigenvector, self.eigenvalue = state.get("eigenvector"), state.get("eigenvalue")
         self.updates = int(state.get("updates", 0))
-
-
-def _solver_options(options: HypergradientOptions) -> dict[str, Any]:
-    if options.solver in SERIES:
-        # An α from outside may diverge, and must say so. With α = 1/λmax a positive semi-definite series cannot; an
-        # indefinite Hessian (exact curvature) lets its negative modes grow, mildly for the few terms of the paper.
-        return {"terms": options.P, "check": options.alpha is not None}
-    if options.solver == "cg":
-        return {"iterations": options.P, "tolerance": 1e-3}
-    return {}

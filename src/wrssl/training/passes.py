@@ -8,12 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from wrssl.api import Mixed, Pass
-from wrssl.fast import accelerate
-from wrssl.models.split import Split
-from wrssl.norm import Source, policy_table, statistics, weighted_layers
-from wrssl.norm.counts import look
-from wrssl.norm.part import Part
+from wrssl.api import Pass, RowSources
+from wrssl.models import Split
+from wrssl.norm import Part, Source, policy_table, statistics, weighted_layers
 from wrssl.parallel import Devices, spread
 
 TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
@@ -47,7 +44,7 @@ class PolicyNet:
 
     @property
     def weights(self) -> Tensor | None:
-        """Those of the current unlabelled batch, set before its passes; None where all count alike."""
+        """Those of the current unlabeled batch, set before its passes; None where all count alike."""
         return self._weights
 
     @weights.setter
@@ -66,7 +63,7 @@ class PolicyNet:
         """The whole model."""
         return self.parts.model
 
-    def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
+    def features(self, x: Tensor, kind: Pass, mixed: RowSources | None = None) -> Tensor:
         """The input of the last layer, shape (B, d)."""
         self.images[kind] += len(x)
         source, updates = self.table[kind]
@@ -81,7 +78,7 @@ class PolicyNet:
         group = self.devices.group
         return run(x, None) if group is None else spread(group, x, run)
 
-    def weights_of(self, mixed: Mixed | None) -> Tensor | None:
+    def weights_of(self, mixed: RowSources | None) -> Tensor | None:
         """The weights of the rows of a pass over the pool; None where all count alike."""
         return self.weights if mixed is None or self.weights is None else mixed.weights(self.weights)
 

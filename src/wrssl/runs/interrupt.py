@@ -1,4 +1,4 @@
-"""Ctrl-C or SIGTERM during training: the step that is under way is finished and stored first."""
+"""Ctrl-C or SIGTERM during training: the current step is finished and stored first."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def stop_now(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def termination() -> Iterator[None]:
-    """Within this SIGTERM is an ``Interrupted``, so that files are closed and a sentence is said."""
+    """Within this SIGTERM raises ``Interrupted``, so that files are closed and a message is printed."""
     with ExitStack() as undo:
-        if _mine() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        if _in_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             _handle(undo, signal.SIGTERM, stop_now)
         yield
 
 
 @contextmanager
 def patient_interrupt() -> Iterator[Callable[[], int]]:
-    """Yields ``asked()``: the signal by which somebody wants the run to stop, 0 for none. A second one does not wait.
+    """Yields ``asked()``: the signal that asks the run to stop, 0 for none. A second signal stops at once.
 
     Only where the signal would end the program anyway: other handlers, and other threads, are left alone.
     """
@@ -60,7 +60,7 @@ def patient_interrupt() -> Iterator[Callable[[], int]]:
 
     at_once: dict[int, Any] = {}
     with ExitStack() as undo:
-        if _mine():
+        if _in_main_thread():
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
                 at_once[signal.SIGINT] = signal.default_int_handler
             if signal.getsignal(signal.SIGTERM) in (signal.SIG_DFL, stop_now):
@@ -70,7 +70,7 @@ def patient_interrupt() -> Iterator[Callable[[], int]]:
         yield lambda: asked[0] if asked else 0
 
 
-def _mine() -> bool:
+def _in_main_thread() -> bool:
     """Python lets only the main thread have handlers."""
     return threading.current_thread() is threading.main_thread()
 

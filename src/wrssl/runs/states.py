@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import DataError
-from wrssl.training.files import make_folder, plain, sha256_of, write_atomically, write_tensors
+from wrssl.runs.files import make_folder, plain, sha256_of, write_atomically, write_tensors
 
 NAME = re.compile(r"(\d+)-([0-9a-f]{64})\.safetensors")
 PART = "state"  # the temporary file is called .state.part
@@ -46,7 +46,7 @@ class Generations:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._last: Path | None = None  # written or read by us, so known to be good
+        self._last: Path | None = None  # written or read by this process, so known to be good
 
     def files(self) -> list[Path]:
         """Those that look like states, the newest first."""
@@ -56,7 +56,7 @@ class Generations:
         return [path for _, path in sorted(found, reverse=True)]
 
     def write(self, step: int, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Add a state; it and the one before stay, others go once the new one is safe on the disk."""
+        """Add a state; it and the one before stay, others are removed once the new one is on the disk."""
         make_folder(self.folder)
         text = torch.frombuffer(bytearray(_to_json(numbers), "utf-8"), dtype=torch.uint8)
         new = write_atomically(
@@ -66,7 +66,7 @@ class Generations:
         )
         for path in self.files():
             if path not in (new, self._last):
-                with suppress(OSError):  # a file too many does no harm
+                with suppress(OSError):  # an extra file does no harm
                     os.unlink(path)
         self._last = new
 

@@ -1,4 +1,4 @@
-"""Random looks at examples, drawn from the step's own generators; how far they go is up to the scenario."""
+"""Random augmentations, drawn from the step's own generators; how strong they are is up to the scenario."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def gaussian_like(x: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def with_noise(x: Tensor, context: Context) -> Tensor:
-    """Noise added: x + n with n ~ N(0, σ²); x itself where the scenario prescribes no noise."""
+    """X + n with n ~ N(0, σ²); x itself where the scenario prescribes no noise."""
     return x + context.noise * gaussian_like(x, context.augment) if context.noise else x
 
 
 def weak(x: Tensor, context: Context) -> Tensor:
-    """The weak augmentation, then the noise: x as it might have been recorded as well."""
+    """The weak augmentation, then the noise: small changes that keep the class."""
     known = context.augmentation
     return with_noise(x if known is None else known.weak(x, context.augment), context)
 
 
 def strong(x: Tensor, context: Context) -> Tensor:
-    """The strong augmentation, then the noise: x as far away as a person would still recognise it."""
+    """The strong augmentation, then the noise: large changes after which a person still recognizes the class."""
     known = context.augmentation
     return with_noise(x if known is None else known.strong(x, context.augment), context)

@@ -1,4 +1,4 @@
-"""Going on with a run from its directory alone."""
+"""Resuming a run from its directory alone."""
 
 from __future__ import annotations
 
@@ -9,20 +9,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from wrssl.api import DataError, OptionError
+from wrssl.config import ARRAY, OWN_MODULE, FitConfig
 from wrssl.data import Scenario, load_scenario
+from wrssl.runs import Result, is_finished, load, lock_run, read_config
 from wrssl.training.assembly import describe
-from wrssl.training.fitting import fit
-from wrssl.training.lock import lock_run
-from wrssl.training.result import Result
-from wrssl.training.rundir import ARRAY, OWN_MODULE, is_finished, read_config
-from wrssl.training.stored import load
-
-# The arguments of fit that config.json stores under their own names.
-STORED = (
-    "model", "method", "weights", "bn", "steps", "seed", "device", "method_options", "weight_options", "batch_size",
-    "lr", "budget", "head", "threads", "fast", "gate", "fallback", "false_drop_rate", "devices",
-    "strategy", "precision",
-)  # fmt: skip
+from wrssl.training.fitting import fit_with_config
 
 
 def resume_run(
@@ -53,23 +44,19 @@ def resume_run(
             f"The run in {folder} used a module or an array of yours; go on from Python: "
             "wrssl.fit(scenario, model=..., out=RUN, resume=True)."
         )
-    with lock_run(folder):  # before the data is read, which can take long
+    options = FitConfig.of_stored(config, out=folder, resume=True)
+    options = options.but(devices=devices or options.devices, strategy=strategy or options.strategy)
+    with lock_run(folder, options.devices):  # before the data is read, which can take long
         if "folders" in recipe:
             scenario = Scenario.from_folders(**recipe["folders"])
             _check_unchanged(scenario, config, folder)
         else:
             scenario = load_scenario(**recipe, data_dir=data_dir)
-        stored = {name: config[name] for name in STORED if name in config}
-        for name, value in (("devices", devices), ("strategy", strategy)):
-            if value is not None:
-                stored[name] = value
-        if not config.get("lr_given", True):
-            stored["lr"] = None
-        return fit(scenario, out=folder, resume=True, **stored)
+        return fit_with_config(scenario, options)
 
 
 class AbsentModule(nn.Module):
-    """Stands for the user's own module in a finished run that is only looked at."""
+    """Stands for the user's own module where a finished run is only read."""
 
     def load_state_dict(self, *_: Any, **__: Any) -> Any:
         """Nothing to load into."""

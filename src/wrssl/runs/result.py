@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,30 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from wrssl import progress
 from wrssl.api import DataError
-from wrssl.data.convert import to_rows
-from wrssl.data.frames import FrameEncoder
-from wrssl.data.frames.parts import is_frame
-from wrssl.evaluate.infer import logits_of
-from wrssl.training.files import make_folder, storing, write_atomically, write_json, write_tensors
-from wrssl.training.lock import new_run
-from wrssl.training.page import PageSource, write_page
-from wrssl.training.rundir import (
-    HISTORY,
-    JUDGE,
-    METRICS,
-    MODEL,
-    PAGE,
-    REPORT,
-    SKIPPED,
-    STATE,
-    VERDICTS,
-)  # fmt: skip
+from wrssl.data import FrameEncoder, ImageReader, Scenario, image_files, is_frame, printable, to_rows
+from wrssl.evaluate import logits_of
+from wrssl.runs.directory import HISTORY, JUDGE, METRICS, MODEL, PAGE, REPORT, SKIPPED, STATE, VERDICTS, new_run
+from wrssl.runs.files import make_folder, storing, write_atomically, write_json, write_tensors
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wrssl.evaluate.newcomers import NewcomerJudge
+    from wrssl.evaluate import NewSampleJudge
+
+
+@dataclass(frozen=True)
+class ReportSource:
+    """What the report shows and a result does not hold itself; gathered when a report is wanted.
+
+    Attributes:
+        scenario: the data.
+        weight_rows: the distribution of the weights at each evaluation.
+        test_logits: the model's output for the test set, where there is one.
+    """
+
+    scenario: Scenario
+    weight_rows: list[dict[str, Any]]
+    test_logits: Tensor | None
+
+    def collect(self, result: Result) -> dict[str, Any]:
+        """What ``wrssl.evaluate.report.render`` shows."""
+        from wrssl.evaluate.report import collect
+
+        with progress.note("collecting the report"):
+            return collect(
+                self.scenario, result.model, result.verdicts, result.history, result.metrics, result.config,
+                result.classes.tolist(), self.weight_rows, test_logits=self.test_logits,
+            )  # fmt: skip
 
 
 class Result:
@@ -49,10 +62,10 @@ class Result:
         metrics: accuracies and scores as fractions, counts and times.
         config: the settings that repeat the run.
         classes: the names of the classes.
-        newcomers: judges examples that were not in the pool.
+        new_samples: judges examples that were not in the pool.
         skipped: files that could not be read, and why.
 
-    What ``report.html`` shows is collected when it is wanted first; until then the result refers to the data.
+    What ``report.html`` shows is collected when it is first wanted; until then the result refers to the data.
     """
 
     def __init__(
@@ -64,13 +77,13 @@ class Result:
         metrics: dict[str, Any],
         config: dict[str, Any],
         classes: NDArray[Any],
-        newcomers: NewcomerJudge | None = None,
+        new_samples: NewSampleJudge | None = None,
         skipped: Sequence[tuple[str, str]] = (),
-        page: dict[str, Any] | PageSource | None = None,
+        page: dict[str, Any] | ReportSource | None = None,
     ) -> None:
         self.model, self.weights, self.verdicts, self.history = model, weights, verdicts, history
         self.metrics, self.config, self.classes = metrics, config, classes
-        self.newcomers, self.skipped, self._page = newcomers, list(skipped), page
+        self.new_samples, self.skipped, self._page = new_samples, list(skipped), page
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the data: a pickle that holds the pool would surprise."""
@@ -102,10 +115,23 @@ class Result:
             x: the examples, in the form in which the pool was given.
             ids: a name for each; default the row numbers.
         """
-        if self.newcomers is None:
+        if self.new_samples is None:
             raise DataError("This run was stored without what is needed to judge new examples; fit it again.")
         rows = self._rows(x)
-        return self.newcomers(ids, rows, logits_of(self.model, rows), np.asarray(self.classes))
+        return self.new_samples(ids, rows, logits_of(self.model, rows), np.asarray(self.classes))
+
+    def judge_files(self, paths: Sequence[Path]) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
+        """The table of ``judge`` for image files and folders of them, with paths as ids; files not read, and why."""
+        stored = self.config.get("reader")
+        if stored is None:
+            raise DataError("This run was not trained on image files; use wrssl.load(RUN).judge(X) from Python.")
+        files = [file for path in paths for file in image_files(path)]
+        if not files:
+            raise DataError("There is no image file in what was named; name image files, or folders that hold some.")
+        pixels, kept, skipped = ImageReader.from_json(stored).read(files)
+        if not len(kept):
+            raise DataError(f"None of the {len(files)} files could be read as an image ({skipped[0][1]}); check them.")
+        return self.judge(pixels, [printable(path.as_posix()) for path in kept]), skipped
 
     def _rows(self, x: Any) -> Tensor:
         encoder = self.config.get("encoder")
@@ -141,8 +167,8 @@ class Result:
         write_atomically(folder / VERDICTS, lambda p: self.verdicts.to_csv(p, index=False))
         write_atomically(folder / SKIPPED, self._write_skipped)
         make_folder(folder / STATE)
-        if self.newcomers is not None:
-            write_atomically(folder / STATE / JUDGE, self.newcomers.save)
+        if self.new_samples is not None:
+            write_atomically(folder / STATE / JUDGE, self.new_samples.save)
         if self._page is not None:
             write_json(folder / STATE / PAGE, self.page)
             write_page(self.page, folder / REPORT)
@@ -156,3 +182,11 @@ class Result:
         accuracy = self.metrics.get("test_accuracy")
         shown = "unknown" if accuracy is None else f"{100 * accuracy:.2f} %"
         return f"Result({self.config['method']}, weights={self.config['weights']}, test accuracy {shown})"
+
+
+def write_page(page: dict[str, Any], path: Path) -> None:
+    """``report.html`` of what was collected: all of it or, where that fails, none of it."""
+    from wrssl.evaluate.report import render
+
+    html = render(page)
+    write_atomically(path, lambda p: p.write_text(html, encoding="utf-8"))

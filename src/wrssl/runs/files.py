@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, never half of one, whatever happens in between."""
+"""Writing files whole or not at all: a reader sees the old content or the new one, also after a crash."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StorageError(WRSSLError):
 
 @contextmanager
 def storing(what: str, advice: str) -> Iterator[None]:
-    """Turns trouble with the disk into one sentence: what cannot be stored, why, and how to go on."""
+    """Turns an I/O error into one sentence: what cannot be stored, why, and how to go on."""
     try:
         yield
     except OSError as error:
@@ -78,7 +78,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """A safetensors file; trouble with the disk is an ``OSError`` here as everywhere else."""
+    """A safetensors file; I/O errors are an ``OSError`` here as everywhere else."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 

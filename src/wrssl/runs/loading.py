@@ -1,7 +1,7 @@
 """Reading a finished run back from its directory.
 
-Nothing in the files is executed, and nothing that they claim is believed: a network is made of the tensors that are
-there, so that a size in ``config.json`` asks for no memory. Whatever is wrong with them is one ``DataError``.
+Nothing in the files is executed, and no size that they state is trusted: a network is made of the tensors that are
+there, so that a size in ``config.json`` allocates no memory. Damaged files raise one ``DataError``.
 """
 
 from __future__ import annotations
@@ -17,23 +17,13 @@ import numpy as np
 from torch import nn
 
 from wrssl.api import DataError, OptionError, WRSSLError
-from wrssl.evaluate.newcomers import NewcomerJudge
+from wrssl.config import OWN_MODULE
+from wrssl.evaluate import NewSampleJudge
 from wrssl.models import outline_model
 from wrssl.norm import convert_batchnorm
-from wrssl.training.files import read_json
-from wrssl.training.result import Result
-from wrssl.training.rundir import (
-    CONFIG,
-    HISTORY,
-    JUDGE,
-    METRICS,
-    MODEL,
-    OWN_MODULE,
-    PAGE,
-    SKIPPED,
-    STATE,
-    VERDICTS,
-)  # fmt: skip
+from wrssl.runs.directory import CONFIG, HISTORY, JUDGE, METRICS, MODEL, PAGE, SKIPPED, STATE, VERDICTS
+from wrssl.runs.files import read_json
+from wrssl.runs.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +89,7 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
         read_json(folder / METRICS),
         config,
         classes,
-        NewcomerJudge.load(judge) if judge.is_file() else None,
+        NewSampleJudge.load(judge) if judge.is_file() else None,
         _skipped(folder / SKIPPED),
         read_json(page) if page.is_file() else None,
     )
