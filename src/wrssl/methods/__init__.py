@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wrssl.methods.augmentations import gaussian_like, strong, weak, with_noise
 from wrssl.registry import METHODS, list_methods, register_method
 
 from wrssl.methods import supervised  # isort: skip
@@ -18,13 +19,17 @@ __all__ = [
     "METHODS",
     "entropy",
     "fixmatch",
+    "gaussian_like",
     "list_methods",
     "mean_teacher",
     "mixmatch",
     "pi_model",
     "pseudo_label",
     "register_method",
+    "strong",
     "supervised",
     "uda",
     "vat",
+    "weak",
+    "with_noise",
 ]
