@@ -185,7 +185,7 @@ class Method(ABC):
     coef: float = 1.0
     lr: float = 3e-3
 
-    def setup(self, net: Net) -> None:  # noqa: B027  (optional hook)
+    def setup(self, net: Net) -> None:
         """Called once before the first step; Mean Teacher copies the model here."""
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Method(ABC):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """r, shape ``(B,)``: pure, no randomness, no state."""
 
-    def after_step(self, net: Net, step: int) -> None:  # noqa: B027  (optional hook)
+    def after_step(self, net: Net, step: int) -> None:
         """Called after each optimiser step; Mean Teacher moves its teacher here."""
 
     def companions(self) -> list[nn.Module]:
@@ -207,8 +207,24 @@ class Method(ABC):
         """Tensors that a resumed run needs."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:  # noqa: B027  (optional hook)
+    def load_state_dict(self, state: State) -> None:
         """Inverse of ``state_dict``."""
+
+
+@dataclass(frozen=True)
+class HypergradientRequest:
+    """How a weighting wants dL_V/dw to be estimated (Algorithm 2); ``hypergrad.check_request`` checks the values."""
+
+    scope: str = "head"  # "head": the last layer on cached features; "network": all parameters
+    solver: str = "neumann"  # a name from ``registry.SOLVERS``
+    P: int = 5  # terms of the Neumann series beyond the identity, or iterations of CG
+    J: int = 3  # look-ahead steps on a copy of the parameters
+    alpha: float | str | None = None  # step of look-ahead and series; None is 1/λmax, "lr" the learning rate
+    curvature: str = "gauss-newton"  # or "exact", which for the whole network costs several times more
+    damping: float = 0.0  # δ in (H + δI)q = v, as a fraction of λmax
+    mixed_at: str = "end"  # the mixed term at θ^J; "start" at θ^0 (the one-step gradient of Lemma 1)
+    outer: str = "validation"  # the examples behind L_V; or "labeled", the labeled batch itself
+    outer_loss: str = "ce"  # L_V; or "error", the expected error, for the last layer only
 
 
 @dataclass(frozen=True)
@@ -282,10 +298,10 @@ class Weighting(ABC):
     wants_reference: ClassVar[bool] = False
     uniform: ClassVar[bool] = False
 
-    def setup(self, pool: Pool) -> None:  # noqa: B027  (optional hook)
+    def setup(self, pool: Pool) -> None:
         """Called once before the first step."""
 
-    def begin_step(self, step: int) -> None:  # noqa: B027  (optional hook)
+    def begin_step(self, step: int) -> None:
         """Called before each step; re-clustering happens here."""
 
     def admission(self) -> Tensor | None:
@@ -311,14 +327,14 @@ class Weighting(ABC):
         """What the members of the current batch count in its statistics: the weights, unless visits follow them."""
         return self.weights(index)
 
-    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:  # noqa: B027  (optional hook)
+    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:
         """Called when the losses of the batch are known, before the hypergradient; both are detached."""
 
     def judged(self, losses: Tensor, probabilities: Tensor) -> Tensor | None:
         """The weights of members with these losses and predictions, where they follow from them; else None."""
         return None
 
-    def update(self, index: Tensor, signal: Signal) -> None:  # noqa: B027  (optional hook)
+    def update(self, index: Tensor, signal: Signal) -> None:
         """Learn from one step."""
 
     def belonging(self, rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -337,7 +353,7 @@ class Weighting(ABC):
         """Tensors that a resumed run needs."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:  # noqa: B027  (optional hook)
+    def load_state_dict(self, state: State) -> None:
         """Inverse of ``state_dict``."""
 
 

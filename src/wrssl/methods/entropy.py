@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.hypergrad import LOSSES
 from wrssl.methods.registry import register_method
 
 

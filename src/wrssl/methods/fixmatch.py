@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.hypergrad import LOSSES
 from wrssl.methods.looks import strong, weak
 from wrssl.methods.registry import register_method
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from wrssl.api import Context, Method, Net, Pass, State, Views
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.hypergrad import LOSSES
 from wrssl.methods.looks import weak
 from wrssl.methods.registry import register_method
 

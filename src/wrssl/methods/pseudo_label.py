@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.hypergrad import LOSSES
 from wrssl.methods.registry import register_method
 
 COMPAT = ("hard", "oliver", "wrssl")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
 from wrssl.fast import constant_parameters
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.hypergrad import LOSSES
 from wrssl.methods.looks import gaussian_like
 from wrssl.methods.registry import register_method
 

@@ -7,11 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from wrssl.api import Context, OptionError, Pass
+from wrssl.api import Context, HypergradientRequest, OptionError, Pass
 from wrssl.data import Scenario
-from wrssl.hypergrad.check import check_head, check_one_step
-from wrssl.hypergrad.comparison import CheckResult
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.hypergrad import CheckResult, check_head, check_one_step, check_request
 from wrssl.methods import METHODS
 from wrssl.training.batch import LabeledBatch
 from wrssl.training.data import Batches, TrainingData
@@ -66,7 +64,7 @@ def check_hypergradient(
     """
     if scenario.validation is None:
         raise OptionError("check_hypergradient needs validation labels; give the scenario a validation set.")
-    choices = HypergradientOptions(scope=scope, curvature=curvature)
+    choices = check_request(HypergradientRequest(scope=scope, curvature=curvature))
     device = torch.device("cpu")
     net = build_network(scenario, model, bn, head, seed, device)
     net.parts.model.double()

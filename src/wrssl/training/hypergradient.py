@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wrssl.api import Method, Pass, State, Views
+from wrssl.api import HypergradientRequest, Method, Pass, State, Views
 from wrssl.hypergrad import (
     BilevelProblem,
     Estimate,
     HeadProblem,
+    HeadRows,
+    LogitLoss,
     LogitProblem,
     LogitRows,
     NetworkProblem,
+    automatic,
     implicit_hypergradient,
+    largest_eigenvalue,
+    logit_loss,
+    safe_step,
+    solver_options,
 )
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.hypergrad.power import largest_eigenvalue, safe_step
-from wrssl.hypergrad.solvers import SERIES
-from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
 from wrssl.training.batch import LabeledBatch
 from wrssl.training.passes import PolicyNet
@@ -45,19 +47,16 @@ def head_problem(
     views: Views,
     w: Tensor,
     validation: LabeledBatch,
-    options: HypergradientOptions,
+    options: HypergradientRequest,
 ) -> HeadProblem:
     """The last layer on the features that the step has computed anyway."""
     return HeadProblem(
         net.head.weight,
         net.head.bias,
-        labeled.features,
-        labeled.y,
-        views.features,
-        views.targets,
+        HeadRows(labeled.features, labeled.y),
+        HeadRows(views.features, views.targets),
+        HeadRows(validation.features, validation.y),
         w,
-        validation.features,
-        validation.y,
         zloss=logit_loss_of(method),
         coef=method.coef,
         curvature=options.curvature,
@@ -72,7 +71,7 @@ def network_problem(
     views: Views,
     w: Tensor,
     validation: LabeledBatch,
-    options: HypergradientOptions,
+    options: HypergradientRequest,
 ) -> LogitProblem | NetworkProblem:
     """All parameters; every batch is a function of a parameter dictionary.
 
@@ -126,7 +125,7 @@ class HypergradientEstimator:
         views: Views,
         w: Tensor,
         validation: LabeledBatch,
-        options: HypergradientOptions,
+        options: HypergradientRequest,
         gradient: Callable[[], Tensor] | None = None,
     ) -> Estimate:
         """dL_V/dw of this batch; the model and its buffers stay as they are.
@@ -156,14 +155,14 @@ class HypergradientEstimator:
             power_iterations=warm,
             eigenvector=self.eigenvector,
             diagnose=options.scope == "head",  # one more backward pass would be dear for the whole network
-            **_solver_options(options),
+            **solver_options(options),
         )
         self.eigenvector = estimate.eigenvector if estimate.eigenvector is not None else self.eigenvector
         if estimate.largest_eigenvalue is None:  # measured here, or by nobody
             estimate = replace(estimate, largest_eigenvalue=self.eigenvalue)
         return estimate
 
-    def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:
+    def _step(self, problem: BilevelProblem, options: HypergradientRequest) -> float | Tensor | None:
         """1/λmax for the whole network, measured anew every ``REFRESH`` updates and more often in the beginning.
 
         There a product costs as much as a training step, and the series tolerates a λmax that doubles; for the head it
@@ -190,13 +189,3 @@ class HypergradientEstimator:
         """Inverse of ``state_dict``."""
         self.eigenvector, self.eigenvalue = state.get("eigenvector"), state.get("eigenvalue")
         self.updates = int(state.get("updates", 0))
-
-
-def _solver_options(options: HypergradientOptions) -> dict[str, Any]:
-    if options.solver in SERIES:
-        # An α from outside may diverge, and must say so. With α = 1/λmax a positive semi-definite series cannot; an
-        # indefinite Hessian (exact curvature) lets its negative modes grow, mildly for the few terms of the paper.
-        return {"terms": options.P, "check": options.alpha is not None}
-    if options.solver == "cg":
-        return {"iterations": options.P, "tolerance": 1e-3}
-    return {}

@@ -18,9 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wrssl.api import Context, Method, Pass, Signal, Views, Weighting
-from wrssl.hypergrad import Estimate
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import Context, HypergradientRequest, Method, Pass, Signal, Views, Weighting
+from wrssl.hypergrad import Estimate, with_rate
 from wrssl.training.batch import Batch, LabeledBatch
 from wrssl.training.gate import Gate
 from wrssl.training.guard import Guard
@@ -126,7 +125,7 @@ class TrainingStep:
         losses, p = (views.of_members(rows, len(index)) for rows in (r.detach(), logits.detach().softmax(1)))
         losses, p = torch.nan_to_num(losses, 0.0, 0.0, 0.0), _known(p)  # a step that explodes tells nothing
         self.weighting.observe(index, losses, p)
-        options: HypergradientOptions | None = self.weighting.estimator(step)
+        options: HypergradientRequest | None = self.weighting.estimator(step)
         estimate = gradient = reference = None
         if options is not None:
             outer = held_out if held_out is not None else self._outer(batch, learned, options)
@@ -134,7 +133,7 @@ class TrainingStep:
             alone = held_out is None and self.net.devices.group is None
             known = partial(self._gradient, r, factors) if alone else None
             trained = learned.rows(slice(0)) if self.method.mixes_labeled else learned
-            options = options.with_rate(self.optimizer.param_groups[0]["lr"])
+            options = with_rate(options, self.optimizer.param_groups[0]["lr"])
             estimate = self.hypergradient(trained, views, factors, outer, options, known)
             gradient = estimate.gradient
             if mixed is not None:
@@ -147,7 +146,7 @@ class TrainingStep:
         self.weighting.update(index, Signal(step, losses, p, gradient, reference))
         return estimate
 
-    def _outer(self, batch: Batch, learned: LabeledBatch, options: HypergradientOptions) -> LabeledBatch:
+    def _outer(self, batch: Batch, learned: LabeledBatch, options: HypergradientRequest) -> LabeledBatch:
         """The examples behind L_V."""
         if options.outer == "labeled":
             return learned

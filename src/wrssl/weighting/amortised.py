@@ -7,8 +7,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from wrssl.api import Pool, Signal, State, Weighting
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, Pool, Signal, State, Weighting
 from wrssl.weighting.judge_net import JudgeNet
 
 
@@ -25,7 +24,7 @@ class AmortisedWeighting(Weighting):
         decay: L2 penalty of V.
     """
 
-    def __init__(self, options: HypergradientOptions, hidden: int, meta_lr: float, decay: float) -> None:
+    def __init__(self, options: HypergradientRequest, hidden: int, meta_lr: float, decay: float) -> None:
         self.options, self.hidden, self.meta_lr, self.decay = options, hidden, meta_lr, decay
         self.table, self.seen = torch.ones(0), torch.zeros(0, 0)
 
@@ -46,7 +45,7 @@ class AmortisedWeighting(Weighting):
         self.net = JudgeNet(self.inputs(pool.num_classes), self.hidden, self.meta_lr, self.decay, pool.seed)
         self.table = torch.ones(pool.size)
 
-    def estimator(self, step: int) -> HypergradientOptions:
+    def estimator(self, step: int) -> HypergradientRequest:
         """In every step."""
         return self.options
 

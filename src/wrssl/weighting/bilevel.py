@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wrssl.api import OptionError, Signal, State, Weighting
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, OptionError, Signal, State, Weighting
+from wrssl.hypergrad import check_request
 from wrssl.weighting.descent import WeightDescent
 
 
@@ -52,14 +52,14 @@ class BilevelWeighting(Weighting):
         if compat == "paper" and alpha is None:
             raise OptionError("compat='paper' takes the steps as given; pass alpha (the paper's is the learning rate).")
         self.every = L
-        self.options = HypergradientOptions(
+        self.options = check_request(HypergradientRequest(
             scope=scope, solver=solver, P=P, J=J, alpha=alpha, curvature=curvature, damping=damping, mixed_at=mixed_at,
             outer_loss=outer_loss,
-        )  # fmt: skip
+        ))  # fmt: skip
         self.descent = WeightDescent(beta, l1, plain=compat == "paper")
         self.table = torch.ones(0)
 
-    def estimator(self, step: int) -> HypergradientOptions | None:
+    def estimator(self, step: int) -> HypergradientRequest | None:
         """The options in every L-th step, None between."""
         return self.options if step % self.every == 0 else None
 

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import DataError, OptionError, Pool, State
-from wrssl.hypergrad.clusters import segment_mean, segment_sum
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import DataError, HypergradientRequest, OptionError, Pool, State
+from wrssl.hypergrad import segment_mean, segment_sum
 from wrssl.weighting.bilevel import BilevelWeighting
 from wrssl.weighting.given import GivenRows
 from wrssl.weighting.kmeans import kmeans
@@ -72,7 +71,7 @@ class ClusterWeighting(BilevelWeighting):
             )
         self.cluster_of = kmeans(rows, len(self.table), self.pool.seed)
 
-    def estimator(self, step: int) -> HypergradientOptions | None:
+    def estimator(self, step: int) -> HypergradientRequest | None:
         """None before the clusters are there."""
         return None if self._late and step < self.warmup else super().estimator(step)
 

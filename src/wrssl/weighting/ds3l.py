@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest
+from wrssl.hypergrad import check_request
 from wrssl.weighting.amortised import AmortisedWeighting
 from wrssl.weighting.registry import register_weighting
 
@@ -44,8 +45,8 @@ class DS3L(AmortisedWeighting):
         inner_lr: float = 1e-3,
         outer: str = "labeled",
     ) -> None:
-        one_step = HypergradientOptions(scope=scope, J=1, P=0, alpha=inner_lr, mixed_at="start", outer=outer)
-        super().__init__(one_step, hidden, meta_lr, decay=0.0)
+        one_step = HypergradientRequest(scope=scope, J=1, P=0, alpha=inner_lr, mixed_at="start", outer=outer)
+        super().__init__(check_request(one_step), hidden, meta_lr, decay=0.0)
 
     def describe(self, losses: Tensor, probabilities: Tensor) -> Tensor:
         """The softmax."""

@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import Pool, Signal, State, Weighting
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, Pool, Signal, State, Weighting
+from wrssl.hypergrad import check_request
 from wrssl.weighting.registry import register_weighting
 
 
@@ -32,14 +32,14 @@ class LearningToReweight(Weighting):
     summary: ClassVar[str] = "L2RW: members whose gradient agrees with the validation set's, batch by batch"
 
     def __init__(self, scope: str = "network") -> None:
-        self.options = HypergradientOptions(scope=scope, J=0, P=0, alpha=1.0)
+        self.options = check_request(HypergradientRequest(scope=scope, J=0, P=0, alpha=1.0))
         self.table = self.current = torch.ones(0)
 
     def setup(self, pool: Pool) -> None:
         """Nobody has been judged yet."""
         self.table = torch.ones(pool.size)
 
-    def estimator(self, step: int) -> HypergradientOptions:
+    def estimator(self, step: int) -> HypergradientRequest:
         """In every step."""
         return self.options
 

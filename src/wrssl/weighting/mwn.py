@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest
+from wrssl.hypergrad import check_request
 from wrssl.weighting.amortised import AmortisedWeighting
 from wrssl.weighting.registry import register_weighting
 
@@ -31,7 +32,7 @@ class MetaWeightNet(AmortisedWeighting):
     summary: ClassVar[str] = "Meta-Weight-Net: a small network reads the weight from the loss"
 
     def __init__(self, scope: str = "network", hidden: int = 100, meta_lr: float = 1e-3, decay: float = 1e-4) -> None:
-        one_step = HypergradientOptions(scope=scope, J=1, P=0, alpha="lr", mixed_at="start")
+        one_step = check_request(HypergradientRequest(scope=scope, J=1, P=0, alpha="lr", mixed_at="start"))
         super().__init__(one_step, hidden, meta_lr, decay)
 
     def describe(self, losses: Tensor, probabilities: Tensor) -> Tensor:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wrssl.api import OptionError, Rows, State
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, OptionError, Rows, State
 from wrssl.weighting.evidence import Evidence
 from wrssl.weighting.kmeans import kmeans
 
@@ -32,7 +31,7 @@ class Refinement:
         options: how its hypergradient is estimated.
     """
 
-    def __init__(self, clusters: int, every: int, options: HypergradientOptions) -> None:
+    def __init__(self, clusters: int, every: int, options: HypergradientRequest) -> None:
         if clusters < 1 or every < 1:
             raise OptionError(f"K counts clusters and L steps; both must be at least 1 (K={clusters}, L={every}).")
         self.K, self.every, self.options = clusters, every, options
@@ -44,7 +43,7 @@ class Refinement:
         self.evidence = Evidence(self.K * LEVELS)
         self.cluster_of = kmeans(rows, min(self.K, len(rows)), seed)
 
-    def estimator(self, step: int) -> HypergradientOptions | None:
+    def estimator(self, step: int) -> HypergradientRequest | None:
         """The options in every L-th step."""
         return self.options if step % self.every == 0 else None
 

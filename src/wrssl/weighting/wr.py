@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import Pool, Signal, State
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, Pool, Signal, State
+from wrssl.hypergrad import check_request
 from wrssl.weighting.prior import PriorWeighting
 from wrssl.weighting.refinement import Refinement
 from wrssl.weighting.registry import register_weighting
@@ -42,7 +42,7 @@ class RobustWeighting(PriorWeighting):
     ) -> None:  # fmt: skip
         super().__init__(**options)
         self.begins_with_prior, self.refine, self.admit, self.visits = prior, refine, admit, Visits(floor)
-        how = HypergradientOptions(solver="cg", J=0, P=P, damping=damping, outer_loss="error")
+        how = check_request(HypergradientRequest(solver="cg", J=0, P=P, damping=damping, outer_loss="error"))
         self.refinement = Refinement(K, L, how)
         self.admitted = self.refinement.evidence.shift  # the evidence that visits follow
         self._looked = NOTHING
@@ -78,7 +78,7 @@ class RobustWeighting(PriorWeighting):
         """By the weights, not below ``floor``."""
         return self.visits.admission
 
-    def estimator(self, step: int) -> HypergradientOptions | None:
+    def estimator(self, step: int) -> HypergradientRequest | None:
         """In every L-th step."""
         return self.refinement.estimator(step) if self.refine else None
 
