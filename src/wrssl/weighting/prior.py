@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,7 @@ from torch import Tensor
 
 from wrssl.api import DataError, OptionError, Pool, Rows, State, Weighting
 from wrssl.data.projection import Projection, raw_rows
-from wrssl.priors import DEFAULT, KINDS, Prior, fit_prior
-from wrssl.priors.keep import from_state, to_state
-from wrssl.priors.newcomers import NewcomerPrior
+from wrssl.priors import DEFAULT, PRIORS, Prior, PriorScorer, fit_prior
 from wrssl.weighting.given import GivenRows
 from wrssl.weighting.registry import register_weighting
 
@@ -32,7 +29,7 @@ class PriorWeighting(Weighting):
         embedding: where pool and labels are compared: ``"pca"`` (50 components of the raw values), ``"raw"``,
             ``"features"`` (of the network itself, first as it is initialised, then anew every ``refresh`` steps), or
             a pair of arrays of your own, one row per pool member and one per labelled example.
-        kinds: names of ``wrssl.priors.KINDS``, joined by commas; ``"default"`` takes the four default ones.
+        kinds: names of ``wrssl.priors.PRIORS``, joined by commas; ``"default"`` takes the four default ones.
         refresh: steps between two looks at ``"features"``; 0 never looks again.
     """
 
@@ -46,8 +43,7 @@ class PriorWeighting(Weighting):
         chosen = DEFAULT if kinds == "default" else tuple(name.strip() for name in kinds.split(","))
         self.kinds = tuple(dict.fromkeys(chosen))
         for name in self.kinds:
-            if name not in KINDS:
-                raise OptionError(f"There is no kind of prior {name!r}; choose from {', '.join(KINDS)}.")
+            PRIORS.get(name)
         if refresh < 0:
             raise OptionError(f"refresh counts steps and cannot be negative, but it is {refresh}.")
         self.embedding, self.refresh = embedding, refresh
@@ -106,20 +102,18 @@ class PriorWeighting(Weighting):
 
     def state_dict(self) -> State:
         """The prior."""
-        return {} if self.prior is None else to_state(self.prior)
+        return {} if self.prior is None else self.prior.state_dict()
 
     def load_state_dict(self, state: State) -> None:
         """Inverse of ``state_dict``."""
         comparison = None if self.prior is None else self.prior.comparison
-        self.prior = replace(from_state(state, self.kinds), comparison=comparison)
+        self.prior = Prior.from_state(state, self.kinds, comparison)
 
-    def for_newcomers(self) -> NewcomerPrior | None:
+    def for_newcomers(self) -> PriorScorer | None:
         """The prior for other examples; None where their embedding is not known."""
         known = self.prior is not None and self.prior.comparison is not None and isinstance(self.embedding, str)
         how = getattr(self.pool.embed(self.embedding), "f", None) if known else None
         if not isinstance(how, Projection) and how is not raw_rows:
             return None
         assert self.prior is not None
-        assert self.prior.comparison is not None
-        projection = how if isinstance(how, Projection) else None
-        return NewcomerPrior(self.prior.comparison, self.prior.known, self.prior.curve, projection)
+        return PriorScorer.of(self.prior, how)
