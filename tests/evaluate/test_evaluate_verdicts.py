@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from wrssl.evaluate.verdicts import FALSE_DROP_RATE, energy, verdict_of, verdict_table
-from wrssl.priors.calibrate import conformal_p
+from wrssl.priors import conformal_p
 
 
 def randn(*shape, seed):

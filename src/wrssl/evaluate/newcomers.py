@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.evaluate.verdicts import energy, verdict_of
-from wrssl.priors.calibrate import conformal_p
-from wrssl.priors.newcomers import NewcomerPrior
+from wrssl.priors import PriorScorer, conformal_p, tensor_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-
-EVERYBODY = slice(None)
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class NewcomerJudge:
 
     usual: NDArray[np.float64]
     rate: float
-    prior: NewcomerPrior | None
+    prior: PriorScorer | None
 
     def __call__(self, ids: Sequence[Any] | None, x: Tensor, logits: Tensor, classes: NDArray[Any]) -> pd.DataFrame:
         """One row per example: id, label, confidence, ood_score, verdict."""
@@ -48,8 +45,7 @@ class NewcomerJudge:
             p = conformal_p(-energy(logits).double().numpy(), self.usual)
             score, weight = 1 - p, np.ones(len(p))
         else:
-            found = self.prior.prior(x)
-            p, score, weight = found.p(EVERYBODY), found.ood_score(EVERYBODY), found.weight(EVERYBODY)
+            p, score, weight = self.prior(x)
         best = logits.softmax(1).max(1)
         columns = {
             "id": np.arange(len(x)) if ids is None else list(ids),
@@ -65,11 +61,9 @@ class NewcomerJudge:
         from safetensors.torch import save_file
 
         tensors = {"usual": torch.from_numpy(self.usual), "rate": torch.tensor(self.rate, dtype=torch.float64)}
-        kinds: tuple[str, ...] = ()
         if self.prior is not None:
-            kinds = self.prior.comparison.kinds
-            tensors |= {f"prior/{name}": value for name, value in self.prior.to_state().items()}
-        save_file(tensors, path, metadata={"kinds": ",".join(kinds)})
+            tensors |= {f"prior/{name}": value for name, value in self.prior.state_dict().items()}
+        save_file(tensors, path)
 
     @classmethod
     def load(cls, path: Path) -> NewcomerJudge:
@@ -77,8 +71,8 @@ class NewcomerJudge:
         from safetensors import safe_open
 
         with safe_open(path, framework="pt") as file:
-            kinds = tuple((file.metadata() or {}).get("kinds", "").split(","))
+            kinds = (file.metadata() or {}).get("kinds", "").split(",")  # where version 0.1.0 stored them
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
         state = {name.removeprefix("prior/"): value for name, value in tensors.items() if name.startswith("prior/")}
-        prior = NewcomerPrior.from_state(state, kinds) if state else None
+        prior = PriorScorer.from_state({"kinds": tensor_of_names(kinds), **state}) if state else None
         return cls(tensors["usual"].numpy(), float(tensors["rate"]), prior)

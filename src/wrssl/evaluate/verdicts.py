@@ -32,7 +32,7 @@ from torch import Tensor
 
 from wrssl.api import OptionError
 from wrssl.evaluate.columns import coded, identifiers, label_column, whole_numbers
-from wrssl.priors.calibrate import conformal_p
+from wrssl.priors import conformal_p
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

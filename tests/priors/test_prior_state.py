@@ -7,17 +7,17 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from wrssl.errors import DataError
 from wrssl.priors import Prior, fit_prior
-from wrssl.priors.fit import ignorance
-from wrssl.priors.keep import from_state, to_state
+from wrssl.priors.fit import no_conclusion
 
 KINDS = ("linear", "neighbours")
 
 
-@pytest.fixture(params=["fitted", "ignorant"])
+@pytest.fixture(params=["fitted", "too few rows"])
 def prior(request, normal) -> Prior:
-    if request.param == "ignorant":
-        return ignorance(7, KINDS)
+    if request.param == "too few rows":
+        return no_conclusion(7, KINDS)
     known, pool = torch.from_numpy(normal(40, 3, 1)), torch.from_numpy(normal(70, 3, 2))
     pool[::2] += 1
     return fit_prior(known, np.arange(40) % 2, pool, 0, KINDS)
@@ -39,20 +39,31 @@ def assert_equal(one: Prior, other: Prior) -> None:
 
 
 def test_there_and_back(prior):
-    assert_equal(from_state(to_state(prior), KINDS), prior)
+    assert_equal(Prior.from_state(prior.state_dict(), KINDS), prior)
 
 
 def test_through_a_file(prior, tmp_path):
-    save_file(to_state(prior), tmp_path / "state.safetensors")
-    assert_equal(from_state(load_file(tmp_path / "state.safetensors"), KINDS), prior)
+    save_file(prior.state_dict(), tmp_path / "state.safetensors")
+    assert_equal(Prior.from_state(load_file(tmp_path / "state.safetensors"), KINDS), prior)
 
 
 def test_the_state_is_tensors_with_names_of_their_own(prior):
-    state = to_state(prior)
+    state = prior.state_dict()
     assert all(isinstance(value, torch.Tensor) for value in state.values())
     assert all(name.startswith("prior ") for name in state), "a weighting has entries of its own beside them"
 
 
-def test_other_kinds_than_before_are_noticed(prior):
-    with pytest.raises(ValueError, match="zip"):
-        from_state(to_state(prior), ("linear",))
+def test_the_names_are_those_of_version_0_1_0(prior):
+    """A training of that version may be resumed."""
+    assert set(prior.state_dict()) == {f"prior {name}" for name in ("numbers", "scores", "known", "nodes", "values")}
+
+
+def test_the_comparison_is_handed_over(prior):
+    """It is not among the tensors; a weighting that is resumed has fitted it again."""
+    assert Prior.from_state(prior.state_dict(), KINDS).comparison is None
+    assert Prior.from_state(prior.state_dict(), KINDS, prior.comparison).comparison is prior.comparison
+
+
+def test_another_number_of_kinds_is_a_sentence(prior):
+    with pytest.raises(DataError, match=r"has 2 kinds, but the options name 1; resume it with the same kinds\.$"):
+        Prior.from_state(prior.state_dict(), ("linear",))
