@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
-
-from wrssl.api import ModelError, OptionError
-from wrssl.models import build_model, list_models
 from wrssl.models.lenet import LeNet
 from wrssl.models.mlp import MLP
 from wrssl.models.small_cnn import SmallCNN
+
+from wrssl.api import ModelError, OptionError
+from wrssl.models import build_model, list_models
 from wrssl.models.wide_resnet import WideResNet
 
 SHAPES = [(1, 8, 8), (3, 8, 8), (1, 28, 28), (1, 32, 32), (3, 32, 32), (2, 40, 40), (1, 28, 32)]

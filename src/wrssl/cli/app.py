@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wrssl.following import follows
+from wrssl.worker import is_worker
 
 app = typer.Typer(
     name="wrssl",
@@ -24,7 +24,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command; an error that the user caused is one sentence and exit code 2."""
-    if follows():
+    if is_worker():
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     try:
         code = app(standalone_mode=False)
@@ -83,7 +83,7 @@ def _usage(error: Any) -> str:
 
 
 def _fail(message: str, code: int, said_by_the_first: bool = False) -> None:
-    if follows() and not said_by_the_first:
+    if is_worker() and not said_by_the_first:
         message, sys.stderr = f"process {os.environ.get('LOCAL_RANK', '0')}: {message}", sys.__stderr__
     typer.echo(f"wrssl: {message}", err=True)
     sys.exit(code)

@@ -9,6 +9,7 @@ import typer
 
 from wrssl.cli import options as given
 from wrssl.cli.app import app, stoppable
+from wrssl.worker import is_worker
 
 
 @app.command()
@@ -46,7 +47,7 @@ def fit(
     fast: Annotated[bool, typer.Option(help="Fused kernels; without them the same, layer by layer.")] = True,
     false_drop_rate: Annotated[float, typer.Option(help="Share of own members that may be dropped.")] = 0.05,
     devices: Annotated[int | None, typer.Option(help="Processes that share the work, one per device.")] = None,
-    strategy: Annotated[str | None, typer.Option(help="ddp, or on GPUs fsdp")] = None,
+    strategy: Annotated[str | None, typer.Option(help="auto, which is ddp")] = None,
     precision: Annotated[str, typer.Option(help="32-true or bf16-mixed")] = "32-true",
     method_option: given.Pairs = None,
     weight_option: given.Pairs = None,
@@ -120,6 +121,8 @@ def _say_plan(plan: dict[str, Any], as_json: bool) -> None:
 
 def _say_result(result: Any, out: Path | None, as_json: bool) -> None:
     metrics = result.metrics
+    if is_worker():  # under an external launcher this is known only now
+        return
     if as_json:
         given.print_json(metrics)
         return

@@ -102,17 +102,17 @@ def fit(
         false_drop_rate: the share of members that belong which may get the verdict ``drop``.
         devices: processes that share the passes, one per device; more than one runs your program that many times, and
             needs ``wrssl[distributed]``. All of them return the same result; the first one writes and talks.
-        strategy: ``"ddp"``, which ``"auto"`` means too, or on GPUs ``"fsdp"``.
+        strategy: ``"ddp"``, which ``"auto"`` means too.
         precision: ``"32-true"``, or ``"bf16-mixed"``: passes through the backbone are computed in bfloat16.
     """
     place = own_device(str(find_device(device)), devices)
-    check_devices(devices, strategy, precision, torch.device(place).type)
+    check_devices(devices, strategy, precision)
     folder = None if out is None else Path(out)
     with ExitStack() as held:
         stored: dict[str, Any] = {}
         if folder is not None and resume and (folder / CONFIG).is_file():
             if not is_finished(folder):  # which is read without a lock: a lock would be a change
-                held.enter_context(lock_run(folder))
+                held.enter_context(lock_run(folder, devices))
             if is_finished(folder):
                 return load(folder, None if isinstance(model, str) else copy.deepcopy(model))
             stored = read_config(folder)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from wrssl.api import OptionError
-from wrssl.following import follows
+from wrssl.parallel import is_worker
 from wrssl.training.files import make_folder, storing, write_json
 from wrssl.training.rundir import CONFIG, LOCK, STATE, claim
 
@@ -25,12 +25,12 @@ _held = threading.local()
 
 
 @contextmanager
-def lock_run(folder: Path) -> Iterator[None]:
+def lock_run(folder: Path, devices: int = 1) -> Iterator[None]:
     """Within this the run directory is ours; one that another process works in is refused.
 
     What holds it already may ask again, in the same thread. Where a run has several processes, the first has the lock.
     """
-    if follows():
+    if is_worker(devices):
         yield
         return
     mine: set[Path] = vars(_held).setdefault("folders", set())

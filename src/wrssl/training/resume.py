@@ -53,7 +53,7 @@ def resume_run(
             f"The run in {folder} used a module or an array of yours; go on from Python: "
             "wrssl.fit(scenario, model=..., out=RUN, resume=True)."
         )
-    with lock_run(folder):  # before the data is read, which can take long
+    with lock_run(folder, devices or config.get("devices", 1)):  # before the data is read, which can take long
         if "folders" in recipe:
             scenario = Scenario.from_folders(**recipe["folders"])
             _check_unchanged(scenario, config, folder)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from wrssl.api import OptionError
-from wrssl.models.trace import undisturbed
+from wrssl.models import undisturbed
 
 WORTHWHILE = 2e9  # floating-point operations in one pass over a batch; a judgement: small networks were slower with two
 
