@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from wrssl.models.images import channels_last
 
 from wrssl.models import build_model
+from wrssl.models.images import channels_last
 
 
 @pytest.mark.parametrize("shape", [(4, 1, 5, 6), (4, 3, 5, 6), (1, 1, 8, 8), (2, 3, 1, 1)], ids=str)
