@@ -21,7 +21,7 @@ from wrssl.bench.trainers import make_trainer, stepper
 from wrssl.data import Scenario
 from wrssl.training.threads import threads
 
-NETWORKS = {"small_cnn": "wrssl.models.small_cnn", "wrn-28-2": "wrssl.models.wide_resnet"}
+NETWORKS = {"small_cnn": "wrssl.models.networks", "wrn-28-2": "wrssl.models.wide_resnet"}
 SHAPES = ((1, 28, 28), (3, 32, 32))
 
 

@@ -17,7 +17,7 @@ from wrssl.experiments.cost import cell_seconds, in_words, wall_seconds
 from wrssl.experiments.experiment import ACCURACY, TIME
 from wrssl.experiments.registry import ALL, NAMES, get_experiment, get_experiments
 from wrssl.experiments.run import OPTIONS as WEIGHT_OPTIONS
-from wrssl.models.build import list_models
+from wrssl.models import list_models
 from wrssl.weighting import WEIGHTINGS
 
 COUNTS = {  # runs with the paper's five seeds, and with the quick budget's one

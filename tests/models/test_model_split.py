@@ -205,7 +205,7 @@ def test_buffers_that_move_in_evaluation_mode_come_back() -> None:
     assert all(id(b) == i and torch.equal(b, v) for b, (i, v) in zip(model.buffers(), before, strict=True))
 
 
-def test_parametrised_head_works() -> None:
+def test_parametrized_head_works() -> None:
     model = reset(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 5)))
     nn.utils.parametrizations.weight_norm(model[2])
     parts = split(model, batch(4, 6))

@@ -10,7 +10,7 @@ from torch import fx, nn
 
 from wrssl.fast.block import BareBlock, FusedBlock
 from wrssl.fast.window import WindowConv
-from wrssl.models.fit_size import FitSize
+from wrssl.models import FitSize
 from wrssl.norm.layers import Weighted, WeightedBatchNorm2d
 
 # Up to here the gathered windows stay small and torch's own convolution, made for many channels, is not faster.

@@ -42,7 +42,7 @@ def _result(row: Row, folder: Path) -> Any:
     import torch
     from safetensors.torch import load_file
 
-    from wrssl.models.build import build_model
+    from wrssl.models import build_model
 
     model = build_model(row["model"], (2,), 2, torch.Generator().manual_seed(0))
     model.load_state_dict(load_file(path))
