@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from wrssl.worker import is_worker
+
 
 app = typer.Typer(
     name="wrssl",

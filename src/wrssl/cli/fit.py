@@ -10,6 +10,7 @@ import typer
 from wrssl.cli.app import app, stoppable
 from wrssl.cli.options import AsJson, DataOptions, Plugin, given_on_the_command_line, print_json, takes
 from wrssl.errors import OptionError
+from wrssl.worker import is_worker
 
 ON_RESUME = ("resume", "data_dir", "devices", "strategy", "json_", "plugin")  # what may be given beside --resume
 
@@ -83,6 +84,8 @@ def _print_plan(plan: dict[str, Any], as_json: bool) -> None:
 
 def _print_result(result: Any, out: Any, as_json: bool) -> None:
     metrics = result.metrics
+    if is_worker():  # under an external launcher this is known only now
+        return
     if as_json:
         print_json(metrics)
         return

@@ -55,7 +55,7 @@ def fit_with_config(scenario: Scenario, config: FitConfig) -> Result:
     """``fit`` with options that are a ``FitConfig`` already."""
     device = own_device(str(find_device(config.device)), config.devices)
     accelerator = torch.device(device).type
-    check_devices(config.devices, config.strategy, config.precision, accelerator)
+    check_devices(config.devices, config.strategy, config.precision)
     config = config.but(device=device)
     folder = None if config.out is None else Path(config.out)
     with ExitStack() as held:
@@ -88,7 +88,7 @@ def fit_with_config(scenario: Scenario, config: FitConfig) -> Result:
             if stored and folder is not None:
                 check_same(settings, stored, folder)
             elif folder is not None and started.lead:
-                held.enter_context(new_run(folder, settings, config.devices))
+                held.enter_context(new_run(folder, settings))
             if group is not None:  # now all processes can read the settings
                 group.from_leader(None)
             trained = _train_all(run, config, steps, folder)

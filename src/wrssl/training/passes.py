@@ -11,7 +11,7 @@ from torch.func import functional_call
 from wrssl.api import Pass, RowSources
 from wrssl.models import Split
 from wrssl.norm import Part, Source, policy_table, statistics, weighted_layers
-from wrssl.parallel import Devices, spread
+from wrssl.parallel import Devices, spread_rows
 
 TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
 
@@ -76,7 +76,7 @@ class PolicyNet:
             return features.to(self.head.weight.dtype)  # whatever the backbone computes in, the rest does not
 
         group = self.devices.group
-        return run(x, None) if group is None else spread(group, x, run)
+        return run(x, None) if group is None else spread_rows(group, x, run)
 
     def weights_of(self, mixed: RowSources | None) -> Tensor | None:
         """The weights of the rows of a pass over the pool; None where all count alike."""

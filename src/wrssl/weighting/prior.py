@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -122,6 +121,6 @@ class PriorWeighting(Weighting, PoolJudge):
         return {} if self.prior is None else self.prior.state_dict()
 
     def load_state_dict(self, state: State) -> None:
-        """Inverse of ``state_dict``; what ``setup`` fitted stays behind it."""
-        models = None if self.prior is None else self.prior.fitted
-        self.prior = replace(Prior.from_state(state, self.kinds), fitted=models)
+        """Inverse of ``state_dict``; the models that ``setup`` fitted stay."""
+        comparison = None if self.prior is None else self.prior.comparison
+        self.prior = Prior.from_state(state, self.kinds, comparison)
