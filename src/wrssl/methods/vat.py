@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
-from wrssl.fast import constant_parameters
 from wrssl.hypergrad.zspace import LOSSES
 from wrssl.methods.looks import gaussian_like
 from wrssl.methods.registry import register_method
@@ -22,6 +23,19 @@ def unit(d: Tensor) -> Tensor:
     flat = d.flatten(1)
     flat = flat / (1e-12 + flat.abs().amax(1, keepdim=True))
     return (flat / (1e-6 + flat.square().sum(1, keepdim=True)).sqrt()).view_as(d)
+
+
+@contextmanager
+def without_parameter_gradients(module: nn.Module) -> Iterator[None]:
+    """Within this context no parameter requires a gradient, for passes that are differentiated by their input only."""
+    trained = [p for p in module.parameters() if p.requires_grad]
+    for p in trained:
+        p.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for p in trained:
+            p.requires_grad_(True)
 
 
 @register_method("vat")
@@ -65,7 +79,7 @@ class VAT(Method):
         d = unit(gaussian_like(x, generator))
         for _ in range(self.power_iterations):
             d = d.detach().requires_grad_()
-            with constant_parameters():
+            with without_parameter_gradients(net.module):
                 logits = net.logits(x + self.xi * d, Pass.PERTURBED)
             rows = LOSSES["ce"].value(logits, p)
             if net.weights is None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrssl.norm.part import Part
+from wrssl.norm import Part
 from wrssl.parallel.group import Group
 
 

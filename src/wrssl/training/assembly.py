@@ -13,7 +13,6 @@ from wrssl.api import Method, OptionError
 from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
 from wrssl.evaluate.verdicts import check_rate
-from wrssl.fast.loops import loops
 from wrssl.norm import policy_table
 from wrssl.parallel import Devices
 from wrssl.training.candidate import Candidate, Workshop
@@ -102,7 +101,6 @@ def assemble(
         "head": head,
         "device": str(place),
         "fast": fast,
-        "loops": loops().__name__.rpartition(".")[2] if fast else None,
         "false_drop_rate": false_drop_rate,
         "steps": steps,
     }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 
 import torch
 from torch import nn
 
 from wrssl.api import OptionError
 from wrssl.data import Scenario, prepare
+from wrssl.fast import accelerate
 from wrssl.models import build_model, split
-from wrssl.norm import convert_batchnorm
+from wrssl.norm import convert_batchnorm, use_native_kernels
 from wrssl.training.passes import PolicyNet
 from wrssl.training.randomness import stream
 
@@ -30,13 +32,14 @@ def build_network(
     else:
         own = copy.deepcopy(model)
     own = convert_batchnorm(own).to(device)
+    use_native_kernels(own, fast)
     parts = split(own, prepare(scenario.labeled[0][:2]).to(device), head)
     if parts.head.out_features != scenario.num_classes:
         raise OptionError(
             f"The model gives {parts.head.out_features} logits but the labels have {scenario.num_classes} classes; "
             f"end the model with Linear(..., {scenario.num_classes})."
         )
-    return PolicyNet(parts, bn, fast)
+    return PolicyNet(parts, bn, partial(accelerate, device=device) if fast else None)
 
 
 def find_device(device: str | torch.device | None) -> torch.device:

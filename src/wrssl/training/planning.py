@@ -9,7 +9,6 @@ from typing import Any
 from wrssl.data import Scenario
 from wrssl.evaluate.infer import logits_of
 from wrssl.evaluate.verdicts import FALSE_DROP_RATE
-from wrssl.norm.native import native_kernels
 from wrssl.training.assembly import Assembly, assemble
 from wrssl.training.candidate import steps_between_evaluations
 from wrssl.training.fallback import WEIGHTED
@@ -38,7 +37,7 @@ def plan_run(scenario: Scenario, out: Any = None, **options: Any) -> dict[str, A
     if out is not None:
         check_free(out)
     made = assemble(scenario, **options)
-    with use_threads(made.threads), native_kernels(options["fast"]):
+    with use_threads(made.threads):
         start = time.perf_counter()
         made.main.look_at_the_pool()
         seconds = {"looking at the pool": time.perf_counter() - start}
@@ -64,7 +63,7 @@ def plan_run(scenario: Scenario, out: Any = None, **options: Any) -> dict[str, A
 def affordable_steps(scenario: Scenario, options: dict[str, Any], models: int, seconds: float) -> int:
     """What ``"auto"`` means where so many models have to be trained in so many seconds."""
     made = assemble(scenario, **{**DEFAULTS, **options})
-    with use_threads(made.threads), native_kernels(True):
+    with use_threads(made.threads):
         made.main.look_at_the_pool()
         return choose_steps("auto", scenario, made.main.trainer, models, say=False, seconds=seconds)
 

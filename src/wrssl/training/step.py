@@ -173,8 +173,6 @@ class TrainingStep:
         if group is not None:  # each process has gone back through its own rows; the head has seen all of them
             group.add_gradients(self._shared)
         skipped = self.guard.step(loss)
-        # Torch's fused optimisers change parameters without telling autograd; what is kept per version must know.
-        torch.autograd.graph.increment_version(self._trained)
         self.method.after_step(self.net, step)
         return skipped
 
