@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -115,9 +116,7 @@ def build_network(scenario: Scenario, config: FitConfig, device: torch.device) -
             f"The model gives {parts.head.out_features} logits but the labels have {scenario.num_classes} classes; "
             f"end the model with Linear(..., {scenario.num_classes})."
         )
-    if config.fast:
-        parts = replace(parts, backbone=accelerate(parts.backbone, device))
-    return PolicyNet(parts, config.bn)
+    return PolicyNet(parts, config.bn, partial(accelerate, device=device) if config.fast else None)
 
 
 def find_device(device: str | torch.device | None) -> torch.device:

@@ -174,7 +174,7 @@ class Trainer:
         row["val_accuracy"] = row["val_loss"] = None
         if self.data.roles.select is not None:
             x, y = self.data.roles.select
-            logits = logits_of(self.net.module, x, self.device, self.net.evaluate)
+            logits = logits_of(self.net.joined, x, self.device)
             self.net.images[Pass.EVALUATION] += len(x)
             row["val_accuracy"], row["val_loss"] = accuracy_and_loss(logits, y)
             self.best.offer(self.done, row["val_accuracy"], row["val_loss"], self.net.module)
