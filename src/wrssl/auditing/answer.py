@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wrssl.evaluate.paired import Interval
+from wrssl.evaluate import Interval
 
 SUPERVISED, PLAIN, ROBUST = "supervised", "plain", "robust"
 MATTERS = 0.01  # a difference below a point does not matter to anybody

@@ -17,7 +17,7 @@ from wrssl.auditing.answer import PLAIN, ROBUST, SUPERVISED, Audit, advice_for
 from wrssl.auditing.splits import all_labels, split
 from wrssl.data import Scenario
 from wrssl.data.progress import counting_bar
-from wrssl.evaluate.paired import correlation, paired_interval
+from wrssl.evaluate import correlation, paired_interval
 from wrssl.training.fitting import fit
 from wrssl.training.planning import affordable_steps
 from wrssl.training.steps import check_steps

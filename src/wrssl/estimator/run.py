@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from wrssl.data import Scenario
 from wrssl.estimator.labels import Labels
-from wrssl.evaluate.infer import logits_of
+from wrssl.evaluate import logits_of
 from wrssl.training import fit
 from wrssl.training.result import Result
 

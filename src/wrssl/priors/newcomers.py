@@ -18,6 +18,7 @@ from torch import Tensor
 from wrssl.api import State
 from wrssl.data.patience import announced
 from wrssl.data.projection import Projection, raw_rows
+from wrssl.judging import Belonging
 from wrssl.priors.calibrate import WeightCurve
 from wrssl.priors.comparison import Comparison
 from wrssl.priors.fit import Prior
@@ -49,6 +50,16 @@ class NewcomerPrior:
         rows = raw_rows(x) if self.projection is None else self.projection(x)
         scores = crossed.score(scale(rows.numpy().astype(np.float32, copy=False))).astype(np.float32)
         return Prior(scores, self.known, self.curve, {}, float("nan"))
+
+    def __call__(self, x: Tensor) -> Belonging:
+        """Of these examples, as they are stored."""
+        found, rows = self.prior(x), slice(None)
+        return Belonging(found.p(rows), found.ood_score(rows), found.weight(rows))
+
+    def state_dict(self) -> State:
+        """``to_state`` with the names of the kinds, joined by commas, as UTF-8 bytes."""
+        names = ",".join(self.comparison.kinds).encode("utf-8")
+        return {**self.to_state(), "kinds": torch.tensor(list(names), dtype=torch.uint8)}
 
     def to_state(self) -> State:
         """As tensors; the names of the kinds are beside them (``kinds``)."""

@@ -10,9 +10,9 @@ from torch import nn
 
 from wrssl import __version__
 from wrssl.api import Method, OptionError
+from wrssl.config import between
 from wrssl.data import Scenario, prepare
 from wrssl.data.streams import check_seed
-from wrssl.evaluate.verdicts import check_rate
 from wrssl.fast.loops import loops
 from wrssl.norm import policy_table
 from wrssl.parallel import Devices
@@ -74,7 +74,7 @@ def assemble(
 ) -> Assembly:
     """Check the options and build the models; they are those of ``fit``."""
     _check(bn, seed, batch_size)
-    check_rate(false_drop_rate)
+    between(0, 0.5, "a share of members that belong")("false_drop_rate", false_drop_rate)
     place = find_device(device)
     shop = Workshop(scenario, TrainingData.of(scenario, seed, budget), model, head, seed, batch_size, lr, place, fast)
     main = shop.build(method, method_options, weights, weight_options, bn, gate)

@@ -16,12 +16,19 @@ from torch import Tensor, nn
 from wrssl.api import DivergenceError, Weighting
 from wrssl.data import Scenario
 from wrssl.data.patience import walk
-from wrssl.evaluate.foreign import foreign_share
-from wrssl.evaluate.infer import accuracy_and_loss, logits_of
-from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
-from wrssl.evaluate.newcomers import NewcomerJudge
+from wrssl.evaluate import (
+    NewSampleJudge,
+    accuracy_and_loss,
+    auroc,
+    average_precision,
+    energy,
+    foreign_share,
+    fpr_at_tpr,
+    logits_of,
+    verdict_table,
+)
 from wrssl.evaluate.truth import is_ood
-from wrssl.evaluate.verdicts import energy, verdict_table
+from wrssl.judging import PoolJudge
 from wrssl.training.appraise import appraise, judges_anew
 from wrssl.training.fallback import Choice
 from wrssl.training.loop import Trainer
@@ -75,12 +82,12 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
         x, y = scenario.test
         test_logits = logits_of(model, x)
         metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(test_logits, y)
-    newcomers = NewcomerJudge(
-        -energy(reference).double().numpy(), rate, trainer.weighting.for_newcomers() if used else None
-    )
+    weighting = trainer.weighting
+    scorer = weighting.new_sample_scorer() if used and isinstance(weighting, PoolJudge) else None
+    new_samples = NewSampleJudge(-energy(reference).double().numpy(), rate, scorer, config["weights"])
     history = pd.DataFrame(returned.history)
     return Result(
-        model, weights, verdicts, history, metrics, config, scenario.classes, newcomers, list(scenario.skipped),
+        model, weights, verdicts, history, metrics, config, scenario.classes, new_samples, list(scenario.skipped),
         PageSource(scenario, list(trainer.weight_rows), test_logits),
     )  # fmt: skip
 

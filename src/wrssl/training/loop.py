@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import Context, DivergenceError, Method, Pass, Weighting
-from wrssl.evaluate.infer import accuracy_and_loss, logits_of
+from wrssl.evaluate import accuracy_and_loss, logits_of
 from wrssl.training.callbacks import Callback
 from wrssl.training.data import Batches, TrainingData
 from wrssl.training.gate import Gate

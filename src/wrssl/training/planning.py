@@ -7,8 +7,7 @@ import time
 from typing import Any
 
 from wrssl.data import Scenario
-from wrssl.evaluate.infer import logits_of
-from wrssl.evaluate.verdicts import FALSE_DROP_RATE
+from wrssl.evaluate import FALSE_DROP_RATE, logits_of
 from wrssl.norm.native import native_kernels
 from wrssl.training.assembly import Assembly, assemble
 from wrssl.training.candidate import steps_between_evaluations

@@ -16,7 +16,7 @@ from wrssl.api import DataError
 from wrssl.data.convert import to_rows
 from wrssl.data.frames import FrameEncoder
 from wrssl.data.frames.parts import is_frame
-from wrssl.evaluate.infer import logits_of
+from wrssl.evaluate import logits_of
 from wrssl.training.files import make_folder, storing, write_atomically, write_json, write_tensors
 from wrssl.training.lock import new_run
 from wrssl.training.page import PageSource, write_page
@@ -35,7 +35,7 @@ from wrssl.training.rundir import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wrssl.evaluate.newcomers import NewcomerJudge
+    from wrssl.evaluate import NewSampleJudge
 
 
 class Result:
@@ -64,7 +64,7 @@ class Result:
         metrics: dict[str, Any],
         config: dict[str, Any],
         classes: NDArray[Any],
-        newcomers: NewcomerJudge | None = None,
+        newcomers: NewSampleJudge | None = None,
         skipped: Sequence[tuple[str, str]] = (),
         page: dict[str, Any] | PageSource | None = None,
     ) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from torch import nn
 
 from wrssl.api import DataError, OptionError, WRSSLError
-from wrssl.evaluate.newcomers import NewcomerJudge
+from wrssl.evaluate import NewSampleJudge
 from wrssl.models import outline_model
 from wrssl.norm import convert_batchnorm
 from wrssl.training.files import read_json
@@ -99,7 +99,7 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
         read_json(folder / METRICS),
         config,
         classes,
-        NewcomerJudge.load(judge) if judge.is_file() else None,
+        NewSampleJudge.load(judge) if judge.is_file() else None,
         _skipped(folder / SKIPPED),
         read_json(page) if page.is_file() else None,
     )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wrssl.api import DataError, OptionError, Pool, Rows, State, Weighting
 from wrssl.data.projection import Projection, raw_rows
+from wrssl.judging import Belonging, PoolJudge
 from wrssl.priors import DEFAULT, KINDS, Prior, fit_prior
 from wrssl.priors.keep import from_state, to_state
 from wrssl.priors.newcomers import NewcomerPrior
@@ -22,7 +23,7 @@ EMBEDDINGS = ("pca", "raw", "features")
 
 
 @register_weighting("prior")
-class PriorWeighting(Weighting):
+class PriorWeighting(PoolJudge, Weighting):
     """w_j = P(own | x_j) by a stack of two-sample classifiers between the labels and the pool (``wrssl.priors``).
 
     No validation label and no hypergradient: what a careful person would do without training anything. Validation
@@ -71,15 +72,15 @@ class PriorWeighting(Weighting):
     def rows(self) -> tuple[Rows, Rows, NDArray[np.int64]]:
         """The embeddings of the pool and of the reference, and the classes of the latter."""
         pool = self.pool
-        assert pool.embed_known is not None
-        assert pool.known_labels is not None
+        assert pool.embed_known is not None and pool.known_labels is not None
         labels = pool.known_labels.numpy()
         if isinstance(self.embedding, str):
             return pool.embed(self.embedding), pool.embed_known(self.embedding), labels
-        members, known = (GivenRows(array) for array in self._pair())
-        everybody = len(labels)
-        labeled = everybody - pool.reference if everybody > pool.reference else everybody
-        if len(members) != pool.size or len(known) not in (labeled, everybody):
+        if not isinstance(self.embedding, (tuple, list)) or len(self.embedding) != 2:
+            raise DataError("An embedding of your own is a pair: the rows of the pool, the rows of the labelled part.")
+        members, known = (GivenRows(array) for array in self.embedding)
+        labeled = len(labels) - pool.reference if len(labels) > pool.reference else len(labels)
+        if len(members) != pool.size or len(known) not in (labeled, len(labels)):
             raise DataError(
                 f"The embeddings have {len(members)} and {len(known)} rows, but the pool has {pool.size} members and "
                 f"there are {labeled} labelled examples; give one row per member and one per labelled example."
@@ -89,20 +90,15 @@ class PriorWeighting(Weighting):
             raise DataError(f"The two embeddings have {widths[0]} and {widths[1]} columns; they must be of one kind.")
         return members, known, labels[: len(known)]
 
-    def _pair(self) -> tuple[Any, Any]:
-        if not isinstance(self.embedding, (tuple, list)) or len(self.embedding) != 2:
-            raise DataError("An embedding of your own is a pair: the rows of the pool, the rows of the labelled part.")
-        return self.embedding[0], self.embedding[1]
-
     def weights(self, index: Tensor) -> Tensor:
         """P(own | x)."""
         assert self.prior is not None
         return torch.from_numpy(self.prior.weight(index.cpu().numpy())).float()
 
-    def belonging(self, rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def belonging(self, rows: slice) -> Belonging:
         """By the prior."""
         assert self.prior is not None
-        return self.prior.p(rows), self.prior.ood_score(rows)
+        return Belonging(self.prior.p(rows), self.prior.ood_score(rows), self.prior.weight(rows))
 
     def state_dict(self) -> State:
         """The prior."""
@@ -113,13 +109,17 @@ class PriorWeighting(Weighting):
         comparison = None if self.prior is None else self.prior.comparison
         self.prior = replace(from_state(state, self.kinds), comparison=comparison)
 
-    def for_newcomers(self) -> NewcomerPrior | None:
+    def new_sample_scorer(self) -> NewcomerPrior | None:
         """The prior for other examples; None where their embedding is not known."""
-        known = self.prior is not None and self.prior.comparison is not None and isinstance(self.embedding, str)
-        how = getattr(self.pool.embed(self.embedding), "f", None) if known else None
+        prior = self.prior
+        if prior is None or prior.comparison is None or not isinstance(self.embedding, str):
+            return None
+        how = getattr(self.pool.embed(self.embedding), "f", None)
         if not isinstance(how, Projection) and how is not raw_rows:
             return None
-        assert self.prior is not None
-        assert self.prior.comparison is not None
-        projection = how if isinstance(how, Projection) else None
-        return NewcomerPrior(self.prior.comparison, self.prior.known, self.prior.curve, projection)
+        return NewcomerPrior(prior.comparison, prior.known, prior.curve, how if isinstance(how, Projection) else None)
+
+    @classmethod
+    def load_new_sample_scorer(cls, state: State) -> NewcomerPrior:
+        """Inverse of ``NewcomerPrior.state_dict``."""
+        return NewcomerPrior.from_state(state, tuple(bytes(state["kinds"].tolist()).decode("utf-8").split(",")))
