@@ -1,4 +1,4 @@
-"""How much of a pool looks foreign."""
+"""The share of a pool that does not belong."""
 
 from __future__ import annotations
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from wrssl.api import Method
 from wrssl.evaluate import render
 from wrssl.evaluate.report.sentences import answer, ignores_pool, judged_by_weighting, wilson
-from wrssl.evaluate.report.text import duration, percent, plural
+from wrssl.evaluate.report.text import duration, flat, jsonable, percent, plural, shortened
 from wrssl.judging import PoolJudge
 from wrssl.registry import METHODS, WEIGHTINGS
 
@@ -207,3 +209,23 @@ def test_words_for_numbers():
     assert plural(1, "member") == "1 member"
     assert plural(1234, "member") == "1,234 members"
     assert [duration(s) for s in (None, 0.0125, 3.25, 300)] == ["–", "12.5 ms", "3.25 s", "5 min"]
+
+
+def test_values_as_json_holds_them():
+    found = jsonable(
+        {1: np.float32(0.5), "n": (np.int64(3), np.inf, True, None), "path": Path("a"), "inner": {"x": {}}}
+    )
+    assert found == {"1": 0.5, "n": [3, None, True, None], "path": "a", "inner": {"x": {}}}
+    assert [type(value) for value in (found["1"], found["n"][0])] == [float, int]
+
+
+def test_a_nested_dictionary_as_rows():
+    values = {"a": {"b": True, "c": {}, "d": [1, "x"]}, "e": 0.12345678, "f": None, "g": False, "left": "out"}
+    rows = [("a.b", "yes"), ("a.c", "–"), ("a.d", "1, x"), ("e", "0.123457"), ("f", "–"), ("g", "no")]
+    assert flat(values, skip=("left",)) == rows
+
+
+def test_long_texts_lose_their_middle():
+    assert shortened("abcdefghij", 10) == "abcdefghij"
+    assert shortened("abcdefghijk", 10) == "abcde…hijk"
+    assert shortened("bytes\udcff.png") == "bytes\\udcff.png"

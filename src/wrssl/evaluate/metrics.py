@@ -1,4 +1,4 @@
-"""What is measured: how well a score separates two groups, how much of a pool looks foreign, what differs for certain.
+"""Metrics: how well a score separates two groups, how much of a pool is foreign, intervals of paired differences.
 
 **Foreign share.** For a member that belongs the p-value of ``evaluate/verdicts.py`` is uniform on (0, 1), members that
 do not belong have small values. So the upper half holds half of the members that belong and hardly any other (Storey,
