@@ -20,12 +20,14 @@ def logits_of(
     device: torch.device | None = None,
     forward: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """The model's output for every row of ``x``, on the CPU; running statistics, and the mode is restored.
+    """The model's output for every row of ``x``, (N, C), float32 on the CPU.
+
+    The model runs in evaluation mode, with running statistics; afterwards the mode of each module is as before.
 
     Args:
         model: the network.
-        x: stored rows.
-        device: where it lives; None looks at its parameters.
+        x: stored rows, (N, …).
+        device: where the model is; None takes the device of its parameters.
         forward: a faster way to the same output by the layers of ``model``, or None.
     """
     forward = forward or model
