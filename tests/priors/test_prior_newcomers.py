@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from wrssl.data.projection import Projection, raw_rows
+from wrssl.data import Projection, raw_rows
 from wrssl.priors import fit as module
 from wrssl.priors import fit_prior
 from wrssl.priors.newcomers import NewcomerPrior

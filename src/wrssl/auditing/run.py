@@ -16,8 +16,8 @@ from wrssl.api import DivergenceError, OptionError
 from wrssl.auditing.answer import PLAIN, ROBUST, SUPERVISED, Audit, advice_for
 from wrssl.auditing.splits import all_labels, split
 from wrssl.data import Scenario
-from wrssl.data.progress import counting_bar
 from wrssl.evaluate.paired import correlation, paired_interval
+from wrssl.progress import bar
 from wrssl.training.fitting import fit
 from wrssl.training.planning import affordable_steps
 from wrssl.training.steps import check_steps
@@ -104,12 +104,8 @@ def _steps(steps: int | str, scenario: Scenario, options: dict[str, Any], traini
 
 def _walk(tasks: list[tuple[int, str]], progress: bool | None) -> Iterator[tuple[int, str]]:
     """The tasks, with a bar on standard error where somebody watches."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield from tasks
-        return
-    with counting_bar() as bars:
-        bar = bars.add_task("audit", total=len(tasks))
+    with bar("audit", len(tasks), show=progress) as tick:
         for number, name in tasks:
-            bars.update(bar, description=f"split {number + 1}, {name}")
+            tick(0, title=f"split {number + 1}, {name}")
             yield number, name
-            bars.advance(bar)
+            tick()

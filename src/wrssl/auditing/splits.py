@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import DataError
-from wrssl.data import Scenario
-from wrssl.data.streams import stream
+from wrssl.data import Scenario, numpy_stream
 
 FEWEST = 3  # labelled examples of every class, of which one is held out
 
@@ -54,7 +53,7 @@ def split(scenario: Scenario, seed: int) -> Scenario:
 def _rank_within_class(y: Tensor, seed: int) -> Tensor:
     """A random place of every example among those of its class, from 0."""
     labels = y.numpy()
-    order, rank = stream(seed, "audit").permutation(len(labels)), np.empty(len(labels), dtype=np.int64)
+    order, rank = numpy_stream(seed, "audit").permutation(len(labels)), np.empty(len(labels), dtype=np.int64)
     for value in np.unique(labels):
         there = order[labels[order] == value]
         rank[there] = np.arange(len(there))

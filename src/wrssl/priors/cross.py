@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wrssl.data.splits import spread
+from wrssl.data import spread_over_folds
 from wrssl.priors.classes import Classifier, classifier, offsets
 from wrssl.priors.honest import honest_scores
 from wrssl.priors.kinds import KINDS
@@ -93,4 +93,4 @@ def cross(samples: Samples, kinds: Sequence[str], random: np.random.Generator) -
 
 def balanced_folds(labels: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
     """A fold for every labelled row; every class is spread over the folds."""
-    return spread(labels, random.permutation(len(labels)), FOLDS)
+    return spread_over_folds(labels, random.permutation(len(labels)), FOLDS)

@@ -17,11 +17,11 @@ import torch
 from numpy.typing import NDArray
 
 from wrssl.api import DataError, Rows
-from wrssl.data.patience import announced, walk
 from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
 from wrssl.priors.comparison import Comparison
 from wrssl.priors.kinds import DEFAULT
 from wrssl.priors.samples import Matrix, shuffled
+from wrssl.progress import note, slices
 
 Index: TypeAlias = slice | NDArray[np.int64]
 POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
@@ -82,7 +82,7 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
     size, random = len(pool), np.random.default_rng(seed)
     if min(len(known), size) < FEWEST:
         return ignorance(size, kinds)
-    with announced("comparing the pool with the labels"):
+    with note("comparing the pool with the labels"):
         chosen = np.sort(shuffled(len(known), random)[:KNOWN_ROWS]).astype(np.int64)
         part = np.sort(shuffled(size, random)[:POOL_ROWS]).astype(np.int64)
         own, foreign = (_finite(rows[torch.from_numpy(at)]) for rows, at in ((known, chosen), (pool, part)))
@@ -91,7 +91,7 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
     scores = np.empty(size, dtype=np.float32)
     scores[part] = crossed.pool
     if len(part) < size:
-        for rows in walk(size, CHUNK, "scoring the pool"):
+        for rows in slices(size, CHUNK, "scoring the pool"):
             inside = part[slice(*np.searchsorted(part, [rows.start, rows.stop]))] - rows.start
             there = np.delete(np.arange(rows.stop - rows.start), inside)
             if len(there):

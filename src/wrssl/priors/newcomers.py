@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.api import State
-from wrssl.data.patience import announced
-from wrssl.data.projection import Projection, raw_rows
+from wrssl.data import Projection, raw_rows
 from wrssl.priors.calibrate import WeightCurve
 from wrssl.priors.comparison import Comparison
 from wrssl.priors.fit import Prior
+from wrssl.progress import note
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class NewcomerPrior:
     def prior(self, x: Tensor) -> Prior:
         """That of these examples, as they are stored."""
         if not self._models:
-            with announced("fitting the comparison with the pool again"):
+            with note("fitting the comparison with the pool again"):
                 self._models.extend(self.comparison.models())
         scale, crossed = self._models
         rows = raw_rows(x) if self.projection is None else self.projection(x)

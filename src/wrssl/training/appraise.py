@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wrssl.api import Context, Weighting
 from wrssl.data import prepare
-from wrssl.data.patience import walk
+from wrssl.progress import slices
 from wrssl.training.loop import Trainer
 from wrssl.training.randomness import stream
 
@@ -30,7 +30,7 @@ def appraise(trainer: Trainer) -> NDArray[np.float64]:
     net.parts.eval()
     for companion in method.companions():
         companion.eval()
-    for rows in walk(len(data.unlabeled), plan.batch_size, "weighing the pool"):
+    for rows in slices(len(data.unlabeled), plan.batch_size, "weighing the pool"):
         looks, attack = (stream(plan.seed, f"appraisal {kind}", rows.start) for kind in ("looks", "attack"))
         context = Context(plan.steps, plan.steps, looks, attack, data.noise, data.epsilon, data.augmentation, known)
         views = method.views(net, prepare(data.unlabeled[rows]).to(trainer.device), context)

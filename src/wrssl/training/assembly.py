@@ -10,8 +10,7 @@ from torch import nn
 
 from wrssl import __version__
 from wrssl.api import Method, OptionError
-from wrssl.data import Scenario, prepare
-from wrssl.data.streams import check_seed
+from wrssl.data import Scenario, check_seed, prepare
 from wrssl.evaluate.verdicts import check_rate
 from wrssl.fast.loops import loops
 from wrssl.norm import policy_table

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from wrssl.api import OptionError, Pass
-from wrssl.data import prepare
-from wrssl.data.patience import announced
-from wrssl.data.projection import CHUNK, Projection, raw_rows
+from wrssl.data import CHUNK, Projection, prepare, raw_rows
+from wrssl.progress import note
 from wrssl.training.passes import PolicyNet
 from wrssl.weighting.kmeans import sample_rows
 
@@ -76,7 +75,7 @@ class PoolEmbedding:
             return raw_rows
         if kind == "pca":
             if self._components is None:
-                with announced("finding the principal components of the pool"):
+                with note("finding the principal components of the pool"):
                     self._components = principal_components(self.values, self.generator)
             return self._components
         if kind == "features":

@@ -14,10 +14,10 @@ from torch import nn
 
 from wrssl.api import DivergenceError
 from wrssl.data import Scenario
-from wrssl.data.patience import silence
 from wrssl.evaluate.verdicts import FALSE_DROP_RATE
 from wrssl.norm.native import native_kernels
 from wrssl.parallel import check_devices, launch, own_device
+from wrssl.progress import silent
 from wrssl.training.assembly import DEFAULT_WEIGHTS, Assembly, assemble
 from wrssl.training.callbacks import Callback
 from wrssl.training.checkpointer import Checkpointer
@@ -136,7 +136,7 @@ def fit(
         number = (
             made.threads if threads is not None else max(1, made.threads // devices)
         )  # the processes share the cores
-        with use_threads(number), native_kernels(fast), silence(progress is False):
+        with use_threads(number), native_kernels(fast), silent(progress is False):
             main.look_at_the_pool()
             config["steps"] = choose_steps(steps, scenario, main.trainer, 1 + len(others), progress is not False)
             if group is not None:  # a number that was measured

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 
 from wrssl.api import DivergenceError, Weighting
 from wrssl.data import Scenario
-from wrssl.data.patience import walk
 from wrssl.evaluate.foreign import foreign_share
 from wrssl.evaluate.infer import accuracy_and_loss, logits_of
 from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
 from wrssl.evaluate.newcomers import NewcomerJudge
 from wrssl.evaluate.truth import is_ood
 from wrssl.evaluate.verdicts import energy, verdict_table
+from wrssl.progress import slices
 from wrssl.training.appraise import appraise, judges_anew
 from wrssl.training.fallback import Choice
 from wrssl.training.loop import Trainer
@@ -99,7 +99,7 @@ def final_weights(weighting: Weighting, size: int) -> NDArray[np.float64]:
 
 
 def _logits_in_parts(model: nn.Module, pool: Tensor) -> Iterator[Tensor]:
-    for rows in walk(len(pool), CHUNK, "judging the pool"):
+    for rows in slices(len(pool), CHUNK, "judging the pool"):
         yield logits_of(model, pool[rows])
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wrssl.api import DataError
-from wrssl.data.images import ImageReader, image_files
-from wrssl.data.images.scan import printable
+from wrssl.data import ImageReader, image_files, printable
 from wrssl.training.result import Result
 
 if TYPE_CHECKING:

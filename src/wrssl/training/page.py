@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from wrssl.data import Scenario
-from wrssl.data.patience import announced
+from wrssl.progress import note
 from wrssl.training.files import write_atomically
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PageSource:
         """What ``wrssl.evaluate.report.render`` shows."""
         from wrssl.evaluate.report import collect
 
-        with announced("collecting the report"):
+        with note("collecting the report"):
             return collect(
                 self.scenario, result.model, result.verdicts, result.history, result.metrics, result.config,
                 result.classes.tolist(), self.weight_rows, test_logits=self.test_logits,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
+from contextlib import ExitStack
 from typing import Any
 
-from wrssl.data.progress import counting_bar
+from wrssl.progress import Tick, bar
 from wrssl.training.callbacks import Callback
 from wrssl.training.step import Outcome
-
-REFRESH = 0.25  # seconds between two looks at the loss, each of which waits for the device
 
 
 class ProgressBar(Callback):
@@ -18,26 +16,21 @@ class ProgressBar(Callback):
 
     def __init__(self, title: str) -> None:
         self.title = title
-        self._bar: Any = None
-        self._task: Any = None
-        self._shown = 0.0
+        self._shown = ExitStack()
+        self._tick: Tick | None = None
         self._accuracy = ""
 
     def on_start(self, start: int, steps: int) -> None:
         """Draw the bar."""
-        from rich.progress import TextColumn
-
-        self._bar = counting_bar(TextColumn("{task.fields[info]}"))
-        self._task = self._bar.add_task(self.title, total=steps, completed=start, info="")
-        self._bar.start()
+        self._tick = self._shown.enter_context(bar(self.title, steps, done=start, show=True))
 
     def on_step(self, step: int, outcome: Outcome) -> None:
         """Show the loss now and then."""
-        now = time.monotonic()
-        if now - self._shown > REFRESH:
-            self._shown = now
-            info = f"loss {float(outcome.loss):.3f}  mean weight {float(outcome.mean_weight):.2f}{self._accuracy}"
-            self._bar.update(self._task, completed=step + 1, info=info)
+        if self._tick is not None:
+            self._tick(
+                1,
+                lambda: f"loss {float(outcome.loss):.3f}  mean weight {float(outcome.mean_weight):.2f}{self._accuracy}",
+            )
 
     def on_evaluate(self, row: dict[str, Any]) -> None:
         """Remember the accuracy."""
@@ -46,8 +39,7 @@ class ProgressBar(Callback):
 
     def on_end(self) -> None:
         """Remove the bar."""
-        if self._bar is not None:
-            self._bar.stop()
+        self._shown.close()
 
 
 def someone_watches() -> bool:

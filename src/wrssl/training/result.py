@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wrssl.api import DataError
-from wrssl.data.convert import to_rows
-from wrssl.data.frames import FrameEncoder
-from wrssl.data.frames.parts import is_frame
+from wrssl.data import FrameEncoder, is_frame, to_rows
 from wrssl.evaluate.infer import logits_of
 from wrssl.training.files import make_folder, storing, write_atomically, write_json, write_tensors
 from wrssl.training.lock import new_run

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import OptionError
-from wrssl.data.splits import spread
+from wrssl.data import spread_over_folds
 from wrssl.training.randomness import stream
 
 FOLDS = 5
@@ -48,4 +48,4 @@ def assign_roles(validation: tuple[Tensor, Tensor] | None, seed: int, budget: st
 def fold_of(y: Tensor, seed: int) -> Tensor:
     """The fold, 0 … FOLDS−1, of each labelled example; every class is spread over the folds."""
     shuffled = torch.randperm(len(y), generator=stream(seed, "folds"))
-    return torch.from_numpy(spread(y.numpy(), shuffled.numpy(), FOLDS))
+    return torch.from_numpy(spread_over_folds(y.numpy(), shuffled.numpy(), FOLDS))

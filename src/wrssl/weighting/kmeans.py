@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from wrssl.api import DataError, Rows
-from wrssl.data.patience import announced, walk
+from wrssl.progress import note, slices
 
 FIT_ROWS = 20_000  # centres do not get better from more rows, only later
 CHUNK = 4_000  # rows that are read at once
@@ -50,7 +50,7 @@ def nearest(rows: Tensor, centres: Tensor) -> Tensor:
 def kmeans(rows: Rows, clusters: int, seed: int) -> Tensor:
     """The cluster of every row, in the smallest type that holds it; a function of rows, clusters and seed alone."""
     size = len(rows)
-    with announced("finding the clusters of the pool"):
+    with note("finding the clusters of the pool"):
         generator = torch.Generator().manual_seed(seed)
         part = _finite(rows[:] if size <= FIT_ROWS else rows[sample_rows(size, FIT_ROWS, generator)])
         centre = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
@@ -60,7 +60,7 @@ def kmeans(rows: Rows, clusters: int, seed: int) -> Tensor:
         return nearest(part, centres)
     del part  # the sample is not needed any more, and it may be wide
     found = torch.empty(size, dtype=smallest_type(len(centres)))
-    for piece in walk(size, CHUNK, "assigning the pool to clusters"):
+    for piece in slices(size, CHUNK, "assigning the pool to clusters"):
         found[piece] = nearest(_finite(rows[piece]) - centre, centres)
     return found
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.api import DataError, OptionError, Pool, Rows, State, Weighting
-from wrssl.data.projection import Projection, raw_rows
+from wrssl.data import Projection, raw_rows
 from wrssl.priors import DEFAULT, KINDS, Prior, fit_prior
 from wrssl.priors.keep import from_state, to_state
 from wrssl.priors.newcomers import NewcomerPrior
