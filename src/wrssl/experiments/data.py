@@ -8,8 +8,7 @@ from functools import lru_cache
 import torch
 
 from wrssl.api import DataError
-from wrssl.data import Scenario, list_scenarios, load_scenario
-from wrssl.data.load import find_scenario
+from wrssl.data import Scenario, find_scenario, list_scenarios, load_scenario
 from wrssl.experiments.cell import ANY, Cell
 from wrssl.training.roles import assign_roles
 

@@ -1,10 +1,10 @@
-"""Changes of colour and sharpness: functions f(x, amount) of images with values in [0, 1], an amount per image.
+"""Changes of color and sharpness: functions f(x, amount) of images with values in [0, 1], an amount per image.
 
-Four of them blend the image with a degenerate one D, which has lost what the operation is named after:
+Four of them blend the image with a degenerate one D, which lacks what the operation is named after:
 
     f(x, λ) = λ · x + (1 − λ) · D(x)
 
-D is black (brightness), the image's mean grey (contrast), the grey image (colour) or a blurred one (sharpness).
+D is black (brightness), the image's mean gray (contrast), the gray image (color) or a blurred one (sharpness).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_LUMA = (0.299, 0.587, 0.114)  # how bright red, green and blue look (ITU-R BT.601)
+_LUMA = (0.299, 0.587, 0.114)  # perceived brightness of red, green and blue (ITU-R BT.601)
 _LEVELS = 255
 
 
-def grey(x: Tensor) -> Tensor:
+def gray(x: Tensor) -> Tensor:
     """0.299 R + 0.587 G + 0.114 B as one channel, ``(B, 1, H, W)``; without three channels, each one by itself."""
     if x.shape[1] != len(_LUMA):
         return x
@@ -32,17 +32,17 @@ def brightness(x: Tensor, amount: Tensor) -> Tensor:
 
 
 def contrast(x: Tensor, amount: Tensor) -> Tensor:
-    """Blended with the mean of the grey image."""
-    return _blend(x, grey(x).mean((2, 3), keepdim=True), amount)
+    """Blended with the mean of the gray image."""
+    return _blend(x, gray(x).mean((2, 3), keepdim=True), amount)
 
 
-def colour(x: Tensor, amount: Tensor) -> Tensor:
-    """Blended with the grey image."""
-    return _blend(x, grey(x), amount)
+def color(x: Tensor, amount: Tensor) -> Tensor:
+    """Blended with the gray image."""
+    return _blend(x, gray(x), amount)
 
 
 def sharpness(x: Tensor, amount: Tensor) -> Tensor:
-    """Blended with the mean over 3×3 pixels, the middle one counted five times; border pixels stay as they are."""
+    """Blended with the mean over 3×3 pixels, the middle one counted five times; border pixels are not changed."""
     if min(x.shape[-2:]) < 3:
         return x
     blurred = x.clone()
@@ -52,19 +52,19 @@ def sharpness(x: Tensor, amount: Tensor) -> Tensor:
 
 
 def autocontrast(x: Tensor, amount: Tensor) -> Tensor:
-    """(x − min) / (max − min) per channel; a channel with one value stays as it is, and there is no amount."""
+    """(x − min) / (max − min) per channel; a channel with one value is not changed, and there is no amount."""
     low, high = x.amin((2, 3), keepdim=True), x.amax((2, 3), keepdim=True)
     flat = high == low
     return torch.where(flat, x, (x - low) / torch.where(flat, 1.0, high - low))
 
 
-def posterise(x: Tensor, amount: Tensor) -> Tensor:
+def posterize(x: Tensor, amount: Tensor) -> Tensor:
     """Only the first ⌊amount⌋ of the 8 bits of round(255 · x) are kept."""
     step = _each(torch.exp2(8 - amount.floor()), x)
     return ((_LEVELS * x).round() / step).floor() * step / _LEVELS
 
 
-def solarise(x: Tensor, amount: Tensor) -> Tensor:
+def solarize(x: Tensor, amount: Tensor) -> Tensor:
     """Values above the amount become 1 − x."""
     return torch.where(x > _each(amount, x), 1 - x, x)
 
@@ -74,9 +74,9 @@ OPERATIONS: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float, float]] =
     "autocontrast": (autocontrast, 0.0, 1.0),
     "brightness": (brightness, 0.05, 0.95),
     "contrast": (contrast, 0.05, 0.95),
-    "colour": (colour, 0.05, 0.95),
-    "posterise": (posterise, 4.0, 9.0),
-    "solarise": (solarise, 0.0, 1.0),
+    "color": (color, 0.05, 0.95),
+    "posterize": (posterize, 4.0, 9.0),
+    "solarize": (solarize, 0.0, 1.0),
     "sharpness": (sharpness, 0.05, 0.95),
 }
 
