@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from wrssl.training.callbacks import Callback
-
 DEFAULT_WEIGHTS = "wr"
 OWN_MODULE, ARRAY = "own module", "array"  # what config.json says of things that only the caller has
 SAME, PROGRAM, PLACE, FREE = "same", "program", "place", "free"
@@ -183,8 +181,13 @@ class FitConfig:
         shell=None,
         estimator=False,
     )
-    callbacks: Sequence[Callback] = option(
-        (), "Watchers; they get the trainer and can end the run.", resume=FREE, shell=None, estimator=False, audit=False
+    callbacks: Sequence[Any] = option(
+        (),
+        "Of wrssl.Callback; they get the trainer and can end the run.",
+        resume=FREE,
+        shell=None,
+        estimator=False,
+        audit=False,
     )
     resume: bool = option(False, "Continue the run in out.", resume=FREE, shell=None, estimator=False, audit=False)
     threads: int | None = option(

@@ -1,7 +1,7 @@
 """``wrssl demo``: what a contaminated pool does, and what weights can do about it, without a download.
 
 Two parts: a table on real images (scikit-learn's digits, half of the pool being patches of photographs), and a picture
-of decision boundaries on two moons. Every number is measured while the user waits.
+of decision boundaries on two moons. Every number is measured in this run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from wrssl.training.files import write_json
-from wrssl.training.progress import someone_watches
-from wrssl.training.rundir import claim, free_name
+from wrssl import progress
+from wrssl.runs import claim, free_name, write_json
 
 DIGIT_STEPS, MOON_STEPS = 250, 500
 LABELS_ONLY, PLAIN, ROBUST = "supervised, labels only", "VAT", "wrssl's default (wr)"
@@ -66,7 +65,7 @@ def run_demo(out: Path | None, seed: int) -> None:
             moons, model=model, method="vat", weights=weights, bn=bn, steps=MOON_STEPS, seed=seed, fallback=False
         )
     _say("")
-    from wrssl.evaluate.boundaries import draw_boundaries
+    from wrssl.evaluate import draw_boundaries
 
     draw_boundaries(moons, fitted, folder / "moons.png")
     print(f"\nDecision boundaries on two moons with a faraway blob in the pool: {folder / 'moons.png'}")
@@ -105,8 +104,8 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def _say(text: str) -> None:
-    """A line of progress that the next one replaces; nothing where nobody watches (the bar is silent there too)."""
-    if someone_watches():
+    """A line that the next one replaces on a terminal, a line of output elsewhere."""
+    if progress.is_watched():
         print(f"\r\x1b[2K{text}", end="\n" if text else "", file=sys.stderr, flush=True)
     elif text:
         print(text, flush=True)

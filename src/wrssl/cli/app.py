@@ -13,7 +13,6 @@ import typer
 
 from wrssl.worker import is_worker
 
-
 app = typer.Typer(
     name="wrssl",
     help="Train a classifier from few labels and an unlabeled pool that may contain anything.",

@@ -123,7 +123,10 @@ def takes(
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(run, include_extras=True)
-        own = [p.replace(annotation=hints[p.name]) for p in list(inspect.signature(run).parameters.values())[2:]]
+        own = [
+            p.replace(annotation=hints[p.name], kind=p.KEYWORD_ONLY)
+            for p in list(inspect.signature(run).parameters.values())[2:]
+        ]
 
         @functools.wraps(run)
         def command(**values: Any) -> None:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from wrssl.errors import WRSSLError
-from wrssl.norm.part import Part
+from wrssl.norm import Part
 
 
 class Messages(Protocol):

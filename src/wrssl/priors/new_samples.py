@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.api import State
-from wrssl.data.projection import Projection, raw_rows
+from wrssl.data import Projection, raw_rows
 from wrssl.errors import DataError, OptionError
 from wrssl.judging import Belonging
 from wrssl.priors.calibrate import WeightCurve, belonging

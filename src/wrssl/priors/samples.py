@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from wrssl.api import Rows
-from wrssl.data.splits import spread
+from wrssl.data import spread_over_folds
 from wrssl.errors import DataError
 from wrssl.priors.kinds import Labels, Matrix
 
@@ -68,7 +68,7 @@ def draw_folds(labels: Labels, members: int, random: np.random.Generator) -> tup
     Every class of the reference is spread evenly over the folds.
     """
     seed = int(random.integers(2**31))
-    known_folds = spread(labels, random.permutation(len(labels)), FOLDS)
+    known_folds = spread_over_folds(labels, random.permutation(len(labels)), FOLDS)
     pool_folds = random.permutation(members) % FOLDS
     return seed, known_folds.astype(np.uint8), pool_folds.astype(np.uint8)
 
