@@ -185,7 +185,7 @@ class Method(ABC):
     coef: float = 1.0
     lr: float = 3e-3
 
-    def setup(self, net: Net) -> None:
+    def setup(self, net: Net) -> None:  # noqa: B027  (optional hook)
         """Called once before the first step; Mean Teacher copies the model here."""
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Method(ABC):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """r, shape ``(B,)``: pure, no randomness, no state."""
 
-    def after_step(self, net: Net, step: int) -> None:
+    def after_step(self, net: Net, step: int) -> None:  # noqa: B027  (optional hook)
         """Called after each optimiser step; Mean Teacher moves its teacher here."""
 
     def companions(self) -> list[nn.Module]:
@@ -207,7 +207,7 @@ class Method(ABC):
         """Tensors that a resumed run needs."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (optional hook)
         """Inverse of ``state_dict``."""
 
 
@@ -298,10 +298,10 @@ class Weighting(ABC):
     wants_reference: ClassVar[bool] = False
     uniform: ClassVar[bool] = False
 
-    def setup(self, pool: Pool) -> None:
+    def setup(self, pool: Pool) -> None:  # noqa: B027  (optional hook)
         """Called once before the first step."""
 
-    def begin_step(self, step: int) -> None:
+    def begin_step(self, step: int) -> None:  # noqa: B027  (optional hook)
         """Called before each step; re-clustering happens here."""
 
     def admission(self) -> Tensor | None:
@@ -327,14 +327,14 @@ class Weighting(ABC):
         """What the members of the current batch count in its statistics: the weights, unless visits follow them."""
         return self.weights(index)
 
-    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:
+    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:  # noqa: B027  (optional hook)
         """Called when the losses of the batch are known, before the hypergradient; both are detached."""
 
     def judged(self, losses: Tensor, probabilities: Tensor) -> Tensor | None:
         """The weights of members with these losses and predictions, where they follow from them; else None."""
         return None
 
-    def update(self, index: Tensor, signal: Signal) -> None:
+    def update(self, index: Tensor, signal: Signal) -> None:  # noqa: B027  (optional hook)
         """Learn from one step."""
 
     def belonging(self, rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -353,7 +353,7 @@ class Weighting(ABC):
         """Tensors that a resumed run needs."""
         return {}
 
-    def load_state_dict(self, state: State) -> None:
+    def load_state_dict(self, state: State) -> None:  # noqa: B027  (optional hook)
         """Inverse of ``state_dict``."""
 
 
