@@ -28,7 +28,8 @@ class MixMatch(Method):
 
     A row has weight w · w_partner, with 1 for a labeled source: an example with weight 0 contributes nothing, and
     labeled rows with such a partner are left out too. The linear rule λ' w + (1 − λ') w_partner is an option; it keeps
-    more rows, and with them the foreign parts that they contain. The training step computes λ_U · mean over R rows of (w r), hence
+    more rows, and with them the foreign parts that they contain. The training step computes λ_U · mean over R rows of
+    (w r), hence
 
         labeled rows: r = R/(B_l λ_U) · CE,    pool rows: r = ramp · R/(K B_u) · (1/C) ‖·‖²
 

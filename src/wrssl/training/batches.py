@@ -1,4 +1,4 @@
-"""The data of every step: what training may see of a scenario, and the batch of each step, which follows from its number.
+"""The data of every step: what training may see of a scenario, and the batch that follows from a step's number.
 
 Validation labels have two roles: *meta* drives the weights, *select* chooses the checkpoint. ``fit`` halves the
 validation set by seed, class by class, so that no example does both and every weighting selects on the same half.

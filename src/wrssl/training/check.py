@@ -14,7 +14,7 @@ from wrssl.hypergrad import CheckResult, check_head, check_one_step, check_reque
 from wrssl.registry import METHODS
 from wrssl.training.batches import Batches, LabeledBatch, TrainingData
 from wrssl.training.building import build_network
-from wrssl.training.hypergradient import head_problem, network_problem
+from wrssl.training.hypergradient import StepRows, head_problem, network_problem
 
 
 def check_hypergradient(
@@ -82,13 +82,14 @@ def check_hypergradient(
     weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=torch_stream(seed, "check"), dtype=torch.float64)
     net.weights = weights
     views = base.views(net, batch.x_u.double(), context)
-    rows = weights if views.mixed is None else views.mixed.weights(weights)
+    row_weights = weights if views.mixed is None else views.mixed.weights(weights)
     with torch.no_grad():
         labeled = LabeledBatch(x_l, net.features(x_l, Pass.LOOKAHEAD), batch.y_l)
         labeled = labeled.rows(slice(0)) if base.mixes_labeled else labeled
         validation = LabeledBatch(x_v, net.features(x_v, Pass.VALIDATION), y_v)
+    rows = StepRows(labeled, views, row_weights, validation)
     if scope == "head":
-        problem = head_problem(net, base, labeled, views, rows, validation, request)
+        problem = head_problem(net, base, rows, request)
         problem.ridge = ridge
         return check_head(problem, solver, at=at, **options)
-    return check_one_step(network_problem(net, base, labeled, views, rows, validation, request), eta)
+    return check_one_step(network_problem(net, base, rows, request), eta)

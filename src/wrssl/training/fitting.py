@@ -39,7 +39,7 @@ from wrssl.training.loop import Trainer
 
 
 @takes_options(FitConfig)
-def fit(scenario: Scenario, config: FitConfig) -> Result:
+def fit(scenario: Scenario, config: FitConfig) -> Result:  # noqa: D417  (the options are added)
     """Train a classifier on few labels and a pool that may contain anything.
 
     Returns the trained model, a verdict on every member of the pool, and what was measured. With ``devices`` above 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -15,6 +15,7 @@ from wrssl.hypergrad import (
     BilevelProblem,
     Estimate,
     HeadProblem,
+    HeadRows,
     LogitLoss,
     LogitProblem,
     LogitRows,
@@ -39,26 +40,33 @@ def logit_loss_of(method: Method) -> LogitLoss:
     return automatic(method.loss) if method.curvature is None else logit_loss(method.curvature)
 
 
-def head_problem(
-    net: PolicyNet,
-    method: Method,
-    labeled: LabeledBatch,
-    views: Views,
-    w: Tensor,
-    validation: LabeledBatch,
-    request: HypergradientRequest,
-) -> HeadProblem:
+@dataclass(frozen=True)
+class StepRows:
+    """What a step hands to an estimate.
+
+    Attributes:
+        labeled: the rows behind L_T.
+        views: the unlabeled rows of L_T.
+        w: their factors in L_T.
+        validation: the rows behind L_V.
+    """
+
+    labeled: LabeledBatch
+    views: Views
+    w: Tensor
+    validation: LabeledBatch
+
+
+def head_problem(net: PolicyNet, method: Method, rows: StepRows, request: HypergradientRequest) -> HeadProblem:
     """The last layer on the features that the step has computed anyway."""
+    labeled, views, validation = rows.labeled, rows.views, rows.validation
     return HeadProblem(
         net.head.weight,
         net.head.bias,
-        labeled.features,
-        labeled.y,
-        views.features,
-        views.targets,
-        w,
-        validation.features,
-        validation.y,
+        HeadRows(labeled.features, labeled.y),
+        HeadRows(views.features, views.targets),
+        HeadRows(validation.features, validation.y),
+        rows.w,
         zloss=logit_loss_of(method),
         coef=method.coef,
         curvature=request.curvature,
@@ -67,13 +75,7 @@ def head_problem(
 
 
 def network_problem(
-    net: PolicyNet,
-    method: Method,
-    labeled: LabeledBatch,
-    views: Views,
-    w: Tensor,
-    validation: LabeledBatch,
-    request: HypergradientRequest,
+    net: PolicyNet, method: Method, rows: StepRows, request: HypergradientRequest
 ) -> LogitProblem | NetworkProblem:
     """All parameters; every batch is a function of a parameter dictionary.
 
@@ -81,15 +83,15 @@ def network_problem(
     gradient-carrying pass of the step, with the statistics that it used and no update: the loss that is differentiated
     must be the loss that is trained.
     """
-    exact = request.curvature == "exact"
+    exact, labeled, views, validation = request.curvature == "exact", rows.labeled, rows.views, rows.validation
 
-    def rows(x: Tensor, kind: Pass, weights: Tensor | None, parameters: dict[str, Tensor]) -> Tensor:
+    def logits(x: Tensor, kind: Pass, weights: Tensor | None, parameters: dict[str, Tensor]) -> Tensor:
         with statistics(net.layers, net.table[kind][0], False, weights):
             return net.call(parameters, x, plain=exact)
 
-    on_labeled = partial(rows, labeled.x, Pass.LOOKAHEAD, None)
-    on_pool = partial(rows, views.inputs, views.kind, net.weights_of(views.mixed))
-    on_validation = partial(rows, validation.x, Pass.VALIDATION, None)
+    on_labeled = partial(logits, labeled.x, Pass.LOOKAHEAD, None)
+    on_pool = partial(logits, views.inputs, views.kind, net.weights_of(views.mixed))
+    on_validation = partial(logits, validation.x, Pass.VALIDATION, None)
     parameters = {name: p.detach() for name, p in net.module.named_parameters() if p.requires_grad}
     if not exact:
         return LogitProblem(
@@ -97,7 +99,7 @@ def network_problem(
             LogitRows(on_labeled, labeled.y) if len(labeled.y) else None,
             LogitRows(on_pool, views.targets),
             LogitRows(on_validation, validation.y),
-            w,
+            rows.w,
             zloss=logit_loss_of(method),
             coef=method.coef,
         )
@@ -106,7 +108,7 @@ def network_problem(
         lambda p: F.cross_entropy(on_labeled(p), labeled.y) if len(labeled.y) else torch.zeros(()),
         lambda p: method.loss(on_pool(p), views.targets),
         lambda p: F.cross_entropy(on_validation(p), validation.y),
-        w,
+        rows.w,
         coef=method.coef,
         hessian="reverse",
     )
@@ -122,29 +124,20 @@ class HypergradientEstimator:
         self.updates = 0
 
     def __call__(
-        self,
-        labeled: LabeledBatch,
-        views: Views,
-        w: Tensor,
-        validation: LabeledBatch,
-        request: HypergradientRequest,
-        gradient: Callable[[], Tensor] | None = None,
+        self, rows: StepRows, request: HypergradientRequest, gradient: Callable[[], Tensor] | None = None
     ) -> Estimate:
         """dL_V/dw of this batch; the model and its buffers stay as they are.
 
         Args:
-            labeled: the rows behind L_T.
-            views: the unlabeled rows of L_T.
-            w: their factors in L_T.
-            validation: the rows behind L_V.
-            request: how to estimate.
+            rows: of this step.
+            request: how to estimate, with the learning rate in the place of ``"lr"``.
             gradient: ∇L_T at the current parameters, if the step knows a cheaper way to it than two passes.
         """
         problem: HeadProblem | LogitProblem | NetworkProblem
         if request.scope == "head":
-            problem = head_problem(self.net, self.method, labeled, views, w, validation, request)
+            problem = head_problem(self.net, self.method, rows, request)
         else:
-            problem = network_problem(self.net, self.method, labeled, views, w, validation, request)
+            problem = network_problem(self.net, self.method, rows, request)
             problem.known = gradient
         warm = 1 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(

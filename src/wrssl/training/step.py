@@ -6,7 +6,7 @@ validation x_v ────► backbone (no gradient, where the weighting asks) 
 
 where the weighting asks:  g = hypergradient(head; h_l, y_l; h_u, targets, f; h_v, y_v);  weighting.update(index, g)
 
-loss = CE(head(h_l), y_l) + λ · mean_j(f_j r_j),  r = method.loss(head(h_u), targets),  f = weighting.batch(index).factor
+loss = CE(head(h_l), y_l) + λ · mean_j(f_j r_j),  r = method.loss(head(h_u), targets), f = weighting.batch(index).factor
 
 Beside it: the gate that may leave the pool out of a step, and the guard that refuses a step that explodes.
 """
@@ -33,9 +33,9 @@ from wrssl.api import (
     Views,
     Weighting,
 )
-from wrssl.hypergrad import Estimate, with_rate
+from wrssl.hypergrad import Estimate, check_request, with_rate
 from wrssl.training.batches import Batch, LabeledBatch
-from wrssl.training.hypergradient import HypergradientEstimator
+from wrssl.training.hypergradient import HypergradientEstimator, StepRows
 from wrssl.training.passes import PolicyNet
 from wrssl.weighting import weighted_mean
 
@@ -144,8 +144,8 @@ class TrainingStep:
             alone = held_out is None and self.net.devices.group is None
             known = partial(self._gradient, r, factors) if alone else None
             trained = learned.rows(slice(0)) if self.method.mixes_labeled else learned
-            request = with_rate(request, self.optimizer.param_groups[0]["lr"])
-            estimate = self.hypergradient(trained, views, factors, outer, request, known)
+            request = with_rate(check_request(request), self.optimizer.param_groups[0]["lr"])
+            estimate = self.hypergradient(StepRows(trained, views, factors, outer), request, known)
             gradient = estimate.gradient
             if mixed is not None:
                 gradient = mixed.gradient(gradient, of_batch.to(gradient))
