@@ -11,10 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from wrssl.cli.plugged import WithPlugged
 from wrssl.following import follows
 
 app = typer.Typer(
     name="wrssl",
+    cls=WithPlugged,
     help="Train a classifier from few labels and an unlabelled pool that may contain anything.",
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -41,7 +43,7 @@ def main() -> None:
         # Wrong options, as the option parser reports them; its exception classes are not public everywhere.
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
             _fail(_usage(error), error.exit_code)
-        from wrssl.api import WRSSLError
+        from wrssl.errors import WRSSLError
 
         if not isinstance(error, WRSSLError):
             sys.stderr = sys.__stderr__

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wrssl.data.load import list_scenarios, load_scenario
+from wrssl.data.load import find_scenario, list_scenarios, load_scenario
 from wrssl.data.prepare import prepare
 from wrssl.data.scenario import Scenario
 
-__all__ = ["Scenario", "list_scenarios", "load_scenario", "prepare"]
+__all__ = ["Scenario", "find_scenario", "list_scenarios", "load_scenario", "prepare"]

@@ -6,6 +6,7 @@ from wrssl.methods.registry import METHODS, list_methods, register_method
 
 from wrssl.methods import supervised  # isort: skip
 from wrssl.methods import pseudo_label  # isort: skip
+from wrssl.methods.pseudo_label import PseudoLabel  # isort: skip
 from wrssl.methods import pi_model  # isort: skip
 from wrssl.methods import mean_teacher  # isort: skip
 from wrssl.methods import vat  # isort: skip
@@ -16,6 +17,7 @@ from wrssl.methods import fixmatch  # isort: skip
 
 __all__ = [
     "METHODS",
+    "PseudoLabel",
     "entropy",
     "fixmatch",
     "list_methods",
