@@ -44,10 +44,12 @@ class RowSources(Protocol):
 class Net(Protocol):
     """The network as a method sees it: backbone passes under the current policy and weights, and the head."""
 
-    head: nn.Linear
-    module: nn.Module  # the whole model, head included
-    weights: Tensor | None  # of the current unlabeled batch, (B,); None where all are 1
-
+    @property
+    def head(self) -> nn.Linear: ...
+    @property
+    def module(self) -> nn.Module: ...  # the whole model, head included
+    @property
+    def weights(self) -> Tensor | None: ...  # of the current unlabeled batch, (B,); None where all are 1
     def features(self, x: Tensor, kind: Pass, mixed: RowSources | None = None) -> Tensor: ...  # (B, d)
     def logits(self, x: Tensor, kind: Pass) -> Tensor: ...  # ``head(features(x, kind))``, (B, C)
     def twin(self, module: nn.Module) -> Net: ...  # the same passes through another copy (a teacher)

@@ -11,10 +11,12 @@ from typing import Annotated, Any
 
 import typer
 
+from wrssl.cli.plugged import WithPlugged
 from wrssl.worker import is_worker
 
 app = typer.Typer(
     name="wrssl",
+    cls=WithPlugged,
     help="Train a classifier from few labels and an unlabeled pool that may contain anything.",
     add_completion=True,
     pretty_exceptions_enable=False,

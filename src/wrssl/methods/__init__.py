@@ -7,6 +7,7 @@ from wrssl.registry import METHODS, list_methods, register_method
 
 from wrssl.methods import supervised  # isort: skip
 from wrssl.methods import pseudo_label  # isort: skip
+from wrssl.methods.pseudo_label import PseudoLabel  # isort: skip
 from wrssl.methods import pi_model  # isort: skip
 from wrssl.methods import mean_teacher  # isort: skip
 from wrssl.methods import vat  # isort: skip
@@ -17,6 +18,7 @@ from wrssl.methods import fixmatch  # isort: skip
 
 __all__ = [
     "METHODS",
+    "PseudoLabel",
     "entropy",
     "fixmatch",
     "gaussian_like",

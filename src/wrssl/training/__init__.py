@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from wrssl.runs import Result, load
 from wrssl.training.assembly import Assembly, assemble
-from wrssl.training.batches import Batches, TrainingData
+from wrssl.training.batches import Batches, TrainingData, assign_roles
 from wrssl.training.building import BuildContext, Candidate, build_network
 from wrssl.training.callbacks import Callback, TensorBoard
 from wrssl.training.check import check_hypergradient
+from wrssl.training.embedding import EmbeddedRows, principal_components
 from wrssl.training.fitting import fit, fit_with_config
 from wrssl.training.loop import Plan, Trainer
 from wrssl.training.passes import PolicyNet
@@ -21,6 +22,7 @@ __all__ = [
     "BuildContext",
     "Callback",
     "Candidate",
+    "EmbeddedRows",
     "Outcome",
     "Plan",
     "PolicyNet",
@@ -31,11 +33,13 @@ __all__ = [
     "TrainingStep",
     "affordable_steps",
     "assemble",
+    "assign_roles",
     "build_network",
     "check_hypergradient",
     "fit",
     "fit_with_config",
     "load",
     "plan_run",
+    "principal_components",
     "resume_run",
 ]
