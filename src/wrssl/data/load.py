@@ -22,7 +22,7 @@ def list_scenarios() -> dict[str, tuple[str, ...]]:
 
 
 def find_scenario(name: str, ood: str | None = None, data_dir: str | os.PathLike[str] | None = None) -> None:
-    """Look whether the files of a named scenario are there; a ``DataError`` says which one is not and where to get it.
+    """Check whether the files of a named scenario are there; a ``DataError`` says which one is not and where to get it.
 
     Args:
         name: one of ``list_scenarios()``.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from wrssl.data.convert import Pairs, Rows
 from wrssl.data.frames.columns import (
     CATEGORY,
     CategoryColumn,
@@ -162,13 +163,13 @@ class TableScale:
         return standardize(table, self.center, self.scale).astype(np.float32)
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> bool:
     """Whether this is a pandas data frame; this does not load pandas."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
-def encode_parts(labeled: Any, pool: Any, *held: Any) -> tuple[FrameEncoder | None, list[Any]]:
+def encode_parts(labeled: Pairs, pool: Rows, *held: Pairs | None) -> tuple[FrameEncoder | None, list[Any]]:
     """The encoder and the encoded parts, where the labeled table is a data frame; else None and the parts as given.
 
     Args:

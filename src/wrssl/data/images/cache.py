@@ -69,9 +69,9 @@ def cache_folder(cache_dir: AnyPath | bool | None) -> Path | None:
         usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "wrssl" / "images"
         cache_dir = os.environ.get("WRSSL_CACHE") or usual
     expanded = os.path.expanduser(cache_dir)
-    return (
-        None if expanded.startswith("~") else Path(os.path.abspath(expanded))
-    )  # without a home folder there is no cache
+    if expanded.startswith("~"):  # without a home folder there is no cache
+        return None
+    return Path(os.path.abspath(expanded))
 
 
 class Known:

@@ -31,15 +31,13 @@ from wrssl.data.scenario import Origin
 from wrssl.data.streams import check_seed, numpy_stream
 from wrssl.errors import DataError, OptionError
 
-# What stands before the names of skipped files; a member of the pool has the name that it has in the verdicts.
+# Put before the names of skipped files; a member of the pool has the same name as in the verdicts.
 _PREFIXES = {LABELED: "labeled:", POOL: "", VALIDATION: "validation:", TEST: "test:"}
 Pair: TypeAlias = tuple[Bytes, npt.NDArray[np.str_]]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 SHARE = 0.25
-LEAST_HELD = (
-    60  # in all: half of them choose between models, and fewer than 30 could not (see the fallback in training)
-)
+LEAST_HELD = 60  # in all: half of them choose between models (the fallback of a run), and fewer than 30 could not
 LEAST_LEFT = 10  # of each class
 GRAY = "All labeled images are gray, so all images are used with one channel; pass channels=3 to keep colors."
 _SHOWN = 3
@@ -47,7 +45,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class FolderOptions:
-    """The arguments of ``Scenario.from_folders``, which explains them; what is given is checked by ``read_folders``."""
+    """The arguments of ``Scenario.from_folders``, which explains them; ``read_folders`` checks them."""
 
     labeled: AnyPath
     unlabeled: AnyPath
@@ -86,7 +84,7 @@ class FolderData:
 
 
 def read_folders(options: FolderOptions) -> FolderData:
-    """Check, find, read, hold out."""
+    """Check the options, find the files, read them, hold out labels for validation."""
     channels, seed = check_channels(options.channels), check_seed(options.seed)
     reader = make_reader(options.image_size, channels or 3, options.max_pixels)
     given = {LABELED: options.labeled, POOL: options.unlabeled}

@@ -1,6 +1,6 @@
 """MNIST with foreign images from Fashion-MNIST, EMNIST letters, or means of two digits (the paper's protocol).
 
-60,000 training images: 10,000 held out for validation and 50,000 for training, of which 10 per class are labelled
+60,000 training images: 10,000 held out for validation and 50,000 for training, of which 10 per class are labeled
 and 49,900 can be in the pool; 10,000 test images. Kinds of foreign images:
 
 * ``fashion``: Fashion-MNIST's training images (far away);

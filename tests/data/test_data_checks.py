@@ -6,10 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrssl.data import chunks as chunks_module
-from wrssl.data import overlap as module
-from wrssl.data.chunks import chunks
-from wrssl.data.overlap import Overlap, RowTable, find_overlaps, first_occurrences, row_hashes
+from wrssl.data import checks as module
+from wrssl.data.checks import Overlap, RowTable, chunks, find_overlaps, first_occurrences, row_hashes
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
@@ -60,7 +58,7 @@ def test_collisions_are_told_apart_by_exact_comparison(monkeypatch):
 
 def test_chunks_cover_all_rows_once():
     rows = torch.arange(10)[:, None]
-    pieces = list(chunks_module.chunks(rows, 24))
+    pieces = list(chunks(rows, 24))
     assert [start for start, _ in pieces] == [0, 3, 6, 9]
     assert torch.equal(torch.cat([piece for _, piece in pieces]), rows)
-    assert [len(piece) for _, piece in chunks_module.chunks(rows, 1)] == [1] * 10
+    assert [len(piece) for _, piece in chunks(rows, 1)] == [1] * 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wrssl.data.projection import COMPONENTS, MANY, Projection, leading, raw_rows
+from wrssl.data.inputs import COMPONENTS, MANY, Projection, leading, raw_rows
 
 SIZE = MANY + 76
 
@@ -48,3 +48,13 @@ def test_photographs():
     components = projection(pool).double()
     torch.testing.assert_close(components.var(0, correction=0), values, rtol=1e-4, atol=0)
     assert components.shape == (300, COMPONENTS)
+
+
+def test_a_projection_goes_through_its_state_bit_for_bit():
+    pool = torch.randint(0, 256, (200, 1, 9, 9), generator=torch.Generator().manual_seed(3)).to(torch.uint8)
+    projection = Projection.of(pool, torch.arange(0, 200, 2))
+    state = projection.state_dict()
+    assert {name: value.is_contiguous() for name, value in state.items()} == {"mean": True, "directions": True}
+    again = Projection.from_state({**{name: value.clone() for name, value in state.items()}, "other": torch.zeros(1)})
+    assert torch.equal(again(pool), projection(pool))
+    assert again.directions.stride() == projection.directions.stride()

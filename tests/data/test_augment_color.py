@@ -6,7 +6,7 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 from scipy import ndimage
 
-from wrssl.data.augment.colour import OPERATIONS, grey
+from wrssl.data.augment.color import OPERATIONS, gray
 
 AMOUNTS = np.array([0.05, 0.4, 0.95])
 
@@ -47,7 +47,7 @@ def test_blends_against_numpy():
     wanted = {
         "brightness": blended(n, np.zeros_like(n)),
         "contrast": blended(n, luma(n).mean((2, 3), keepdims=True)),
-        "colour": blended(n, luma(n)),
+        "color": blended(n, luma(n)),
         "sharpness": blended(n, blurred(n)),
     }
     for name, result in wanted.items():
@@ -59,7 +59,7 @@ def test_blends_against_numpy():
 def test_without_three_channels_each_one_stands_for_itself(channels):
     x = images(channels)
     n = x.numpy()
-    assert torch.equal(grey(x), x)
+    assert torch.equal(gray(x), x)
     assert np.abs(change("contrast", x, AMOUNTS) - blended(n, n.mean((2, 3), keepdims=True))).max() < 1e-12
     assert np.abs(change("sharpness", x, AMOUNTS) - blended(n, blurred(n))).max() < 1e-12
 
@@ -75,19 +75,19 @@ def test_autocontrast_per_channel_and_plain_channels():
     assert (wanted[1, 2] == 0.3).all()
 
 
-def test_posterise_keeps_the_first_bits():
+def test_posterize_keeps_the_first_bits():
     levels = torch.arange(256, dtype=torch.float64) / 255
     x = levels.view(1, 1, 16, 16).repeat(5, 1, 1, 1)
-    got = change("posterise", x, [4.0, 5.3, 6.999, 7.0, 8.5]) * 255
+    got = change("posterize", x, [4.0, 5.3, 6.999, 7.0, 8.5]) * 255
     for image, bits in zip(got, (4, 5, 6, 7, 8), strict=True):
         wanted = np.arange(256) & ~((1 << (8 - bits)) - 1)
         assert np.abs(image.ravel() - wanted).max() < 1e-9
 
 
-def test_solarise_inverts_what_is_above():
+def test_solarize_inverts_what_is_above():
     x = images()
     n, threshold = x.numpy(), np.array([0.0, 0.5, 1.0])
-    got = change("solarise", x, threshold)
+    got = change("solarize", x, threshold)
     assert np.array_equal(got, np.where(n > threshold.reshape(-1, 1, 1, 1), 1 - n, n))
     assert np.array_equal(got[0], 1 - n[0])
     assert np.array_equal(got[2], n[2])
@@ -101,11 +101,11 @@ def test_against_pillow(share):
     wanted = {
         "brightness": (ImageEnhance.Brightness(picture).enhance(share), share),
         "contrast": (ImageEnhance.Contrast(picture).enhance(share), share),
-        "colour": (ImageEnhance.Color(picture).enhance(share), share),
+        "color": (ImageEnhance.Color(picture).enhance(share), share),
         "sharpness": (ImageEnhance.Sharpness(picture).enhance(share), share),
         "autocontrast": (ImageOps.autocontrast(picture), share),
-        "posterise": (ImageOps.posterize(picture, 5), 5.0),
-        "solarise": (ImageOps.solarize(picture, threshold), (threshold - 0.5) / 255),
+        "posterize": (ImageOps.posterize(picture, 5), 5.0),
+        "solarize": (ImageOps.solarize(picture, threshold), (threshold - 0.5) / 255),
     }
     assert set(wanted) == set(OPERATIONS)
     x = torch.tensor(pixels, dtype=torch.float64)[None] / 255
@@ -123,5 +123,5 @@ def test_tiny_images_and_the_type():
 
 def test_ranges_of_the_amounts():
     ranges = {name: (low, high) for name, (_, low, high) in OPERATIONS.items()}
-    blends = dict.fromkeys(("brightness", "contrast", "colour", "sharpness"), (0.05, 0.95))
-    assert ranges == {**blends, "autocontrast": (0, 1), "solarise": (0, 1), "posterise": (4, 9)}
+    blends = dict.fromkeys(("brightness", "contrast", "color", "sharpness"), (0.05, 0.95))
+    assert ranges == {**blends, "autocontrast": (0, 1), "solarize": (0, 1), "posterize": (4, 9)}
