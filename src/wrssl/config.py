@@ -72,7 +72,7 @@ def between(low: float, high: float, what: str) -> Check:
     """Numbers in [low, high]."""
 
     def check(name: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+        if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
             raise OptionError(f"{name} is {what}, from {low:g} to {high:g}, not {value!r}.")
 
     return check
@@ -98,7 +98,7 @@ def _steps(name: str, value: Any) -> None:
 
 
 def _positive(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, Real) and 0 < value < math.inf):
+    if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
         raise OptionError(f"{name} must be a number above 0, not {value!r}.")
 
 

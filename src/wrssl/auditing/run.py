@@ -25,7 +25,7 @@ FEWEST_STEPS = 200
 
 
 @takes_options(FitConfig, leave_out=left_out("audit"))
-def audit(scenario: Scenario, config: FitConfig, *, repeats: int = 5) -> Audit:
+def audit(scenario: Scenario, config: FitConfig, *, repeats: int = 5) -> Audit:  # noqa: D417  (options are added)
     """Whether the pool helps, hurts or makes no difference, by training with and without it.
 
     The test set of the scenario is not used. ``steps="auto"`` plans about four minutes for all trainings, but at least

@@ -28,7 +28,7 @@ def audit(
         data = dataclasses.replace(data, validation="0.0")
     scenario = data.read("audit", options["seed"])
     with stoppable():
-        found = wrssl.audit(scenario, **options, repeats=repeats)
+        found = wrssl.audit(scenario, **options, repeats=repeats)  # type: ignore[call-arg]  # its own option
     if json_:
         print_json(found.to_json())
         return

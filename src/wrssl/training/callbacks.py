@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -119,7 +121,7 @@ class TensorBoard(Callback):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise OptionError("TensorBoard is not installed; install it with: pip install tensorboard") from error
-        self._open = lambda: SummaryWriter(os.fspath(folder))
+        self._open: Callable[[], Any] = partial(SummaryWriter, os.fspath(folder))
         self._writer: Any = None
 
     def on_start(self, trainer: Trainer) -> None:
