@@ -97,7 +97,7 @@ def test_a_registered_name_may_end_like_the_suffix() -> None:
     assert any(isinstance(m, nn.BatchNorm1d) for m in build_model("plain-nobn", (3,), 4, seeded()).modules())
 
 
-def test_images_may_be_demanded_and_other_shapes_are_the_factory_s_affair() -> None:
+def test_images_can_be_required_and_other_shapes_are_left_to_the_factory() -> None:
     register(network)
     register_model("pictures", images=True)(lambda input_shape, num_classes: network(input_shape, num_classes))
     assert build_model("mine", (2, 5), 3, seeded())(torch.zeros(4, 2, 5)).shape == (4, 3)

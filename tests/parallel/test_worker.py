@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from wrssl.worker import leading
+
 ASK = "import sys; from wrssl.worker import is_worker; print(is_worker(), is_worker(2), 'torch' in sys.modules)"
 FIT = [sys.executable, "-m", "wrssl", "fit", "--scenario", "moons", "--ood", "faraway", "--steps", "5"]
 FIT += ["--weights", "none", "--threads", "1"]
@@ -32,8 +34,18 @@ def run(command, **environment):
         ({"WRSSL_LEADER": "1"}, True, True),
     ],
 )
-def test_who_is_a_worker_is_known_without_torch(environment, alone, of_two):
+def test_a_worker_is_recognized_without_torch(environment, alone, of_two):
     assert run([sys.executable, "-c", ASK], **environment).stdout.split() == [str(alone), str(of_two), "False"]
+
+
+@pytest.mark.parametrize("before", [None, "7"])
+def test_the_mark_is_in_the_environment_only_meanwhile(before, monkeypatch):
+    monkeypatch.delenv("WRSSL_LEADER", raising=False)
+    if before is not None:
+        monkeypatch.setenv("WRSSL_LEADER", before)
+    with leading():
+        assert os.environ["WRSSL_LEADER"] == str(os.getpid())
+    assert os.environ.get("WRSSL_LEADER") == before
 
 
 def test_a_single_run_under_another_launcher_talks_and_writes(tmp_path):
