@@ -13,12 +13,12 @@ from wrssl.priors.classes import RIDGE, classifier, offsets
 from wrssl.priors.crossfit import cross_fit
 from wrssl.priors.samples import Samples, draw_folds
 
-CENTRES = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [-4, -4, -4]], dtype=np.float32)  # the last one is foreign
+CENTERS = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [-4, -4, -4]], dtype=np.float32)  # the last one is foreign
 
 
 def rows_of(classes: np.ndarray, seed: int) -> np.ndarray:
     noise = np.random.default_rng(seed).standard_normal((len(classes), 3), dtype=np.float32)
-    return (CENTRES[classes] + noise).astype(np.float32)
+    return (CENTERS[classes] + noise).astype(np.float32)
 
 
 def test_offsets_by_hand():
@@ -52,7 +52,7 @@ def test_logits_are_those_of_a_ridge_multinomial_regression():
 
 def test_absent_classes_are_never_predicted():
     labels = np.arange(40) % 2 * 2  # 0 and 2
-    logits = classifier(rows_of(labels, 0), labels, 4)(CENTRES[[0, 2, 0]])
+    logits = classifier(rows_of(labels, 0), labels, 4)(CENTERS[[0, 2, 0]])
     assert logits.shape == (3, 4)
     assert np.isneginf(logits[:, [1, 3]]).all()
     assert logits.argmax(1).tolist() == [0, 2, 0]

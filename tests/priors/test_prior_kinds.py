@@ -33,8 +33,8 @@ def two_samples(normal, parts, n=30, m=200):
 def test_logistic_is_the_minimum_of_its_formula(normal, parts, ridge, sizes):
     samples = two_samples(normal, parts, *sizes)
     both = np.concatenate([samples.known, samples.pool])
-    centre, deviation = both.mean(0), both.std(0)
-    known, pool = (samples.known - centre) / deviation, (samples.pool - centre) / deviation
+    center, deviation = both.mean(0), both.std(0)
+    known, pool = (samples.known - center) / deviation, (samples.pool - center) / deviation
 
     def formula(u):
         z_known, z_pool = known @ u[:3] + u[3], pool @ u[:3] + u[3]
@@ -42,8 +42,8 @@ def test_logistic_is_the_minimum_of_its_formula(normal, parts, ridge, sizes):
         return fit + ridge / 2 * (u[:3] ** 2).sum()
 
     best = minimize(formula, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
-    rows = normal(50, 3, 3) * deviation + centre
-    expected = (rows - centre) / deviation @ best[:3] + best[3]
+    rows = normal(50, 3, 3) * deviation + center
+    expected = (rows - center) / deviation @ best[:3] + best[3]
     np.testing.assert_allclose(logistic(samples.known, samples.pool, lambda x: x, ridge)(rows), expected, atol=2e-3)
 
 

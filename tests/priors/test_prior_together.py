@@ -72,9 +72,9 @@ def test_features_stay_as_they_are(normal, fits):
 
 
 def test_the_score_by_its_formula(normal):
-    phi, centre, scale, slope = normal(600, 4, 1), normal(4, 1, 2)[:, 0], np.float32([1, 2, 4, 8]), normal(1, 4, 3)
-    score = LogisticScore(lambda rows: rows, centre, scale, slope, np.float32([0.25]))
-    np.testing.assert_allclose(score(phi), ((phi - centre) / scale) @ slope[0] + 0.25, rtol=1e-5, atol=1e-5)
+    phi, center, scale, slope = normal(600, 4, 1), normal(4, 1, 2)[:, 0], np.float32([1, 2, 4, 8]), normal(1, 4, 3)
+    score = LogisticScore(lambda rows: rows, center, scale, slope, np.float32([0.25]))
+    np.testing.assert_allclose(score(phi), ((phi - center) / scale) @ slope[0] + 0.25, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in DEFAULT if name != "linear"])

@@ -1,7 +1,7 @@
 """Priors: the weight of a pool member before training, from a comparison of the pool with the labels.
 
 ``fit.py`` is where to begin: rows are drawn and divided into folds (``samples.py``), kinds are fitted to them
-(``kinds/``) crosswise (``crossfit.py``), their scores are compared within classes (``classes.py``), stacked
+(``kinds/``) without one fold each (``crossfit.py``), their scores are compared within classes (``classes.py``), stacked
 (``stack.py``) and calibrated (``calibrate.py``); ``new_samples.py`` scores examples outside of the pool. Importing this
 package registers the built-in kinds in ``wrssl.registry.PRIORS``.
 """

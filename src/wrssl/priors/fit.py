@@ -1,4 +1,4 @@
-"""The prior of a whole pool: kinds fitted crosswise, stacked, and calibrated.
+"""The prior of a whole pool: kinds that are cross-fitted, stacked, and calibrated.
 
 ``fit_prior`` is the whole story in the order in which it happens: ``samples.py`` draws rows of the reference (labeled
 examples, and the validation examples that drive the weights) and of the pool, and their folds; ``crossfit.py`` fits the

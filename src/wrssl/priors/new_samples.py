@@ -75,7 +75,7 @@ class PriorScorer:
         """Inverse of ``state_dict``.
 
         A state of version 0.1.0 has the seed of all draws in the place of what was drawn, and the names of its kinds
-        beside it; whoever reads its file adds them as ``state["kinds"] = tensor_of_names(names)``.
+        beside it; the reader of its file adds them as ``state["kinds"] = tensor_of_names(names)``.
         """
         kinds = names_of_tensor(state["kinds"])
         for name in kinds:

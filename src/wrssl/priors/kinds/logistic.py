@@ -50,14 +50,14 @@ class LogisticScore:
 
     Attributes:
         features: φ, before it is brought to variance 1; equal ones give equal features.
-        centre: what is subtracted from it.
+        center: what is subtracted from it.
         scale: what it is then divided by.
         slope: β, as one row.
         intercept: b.
     """
 
     features: Features
-    centre: Matrix
+    center: Matrix
     scale: Matrix
     slope: Matrix
     intercept: Matrix
@@ -68,10 +68,10 @@ class LogisticScore:
 
     def of_features(self, phi: Matrix) -> NDArray[np.float64]:
         """The z of rows with these features, which are not changed."""
-        scaled = np.empty(phi.shape, np.result_type(phi, self.centre))
+        scaled = np.empty(phi.shape, np.result_type(phi, self.center))
         for start in range(0, len(phi), BLOCK):  # a block is still in the cache when it is divided
             part = scaled[start : start + BLOCK]
-            np.subtract(phi[start : start + BLOCK], self.centre, out=part)
+            np.subtract(phi[start : start + BLOCK], self.center, out=part)
             np.divide(part, self.scale, out=part)
         z: NDArray[np.float64] = (scaled @ self.slope.T + self.intercept).reshape(-1).astype(np.float64)
         return z
@@ -90,15 +90,15 @@ def logistic(labeled: Matrix, pool: Matrix, features: Features, ridge: float) ->
     from sklearn.linear_model import LogisticRegression
 
     phi = features(np.concatenate([labeled, pool]))
-    centre, scale = phi.mean(0), phi.std(0)
+    center, scale = phi.mean(0), phi.std(0)
     scale[scale < 1e-6] = 1.0  # a feature with one value says nothing
     is_reference = np.r_[np.ones(len(labeled)), np.zeros(len(pool))]
     # sklearn sums the losses, with "balanced" class weights that add up to the number of rows.
     model = LogisticRegression(C=1 / (ridge * len(phi)), class_weight="balanced", max_iter=ITERATIONS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit((phi - centre) / scale, is_reference)
-    return LogisticScore(features, centre, scale, model.coef_, model.intercept_)
+        model.fit((phi - center) / scale, is_reference)
+    return LogisticScore(features, center, scale, model.coef_, model.intercept_)
 
 
 def score_together(scores: Sequence[Score], rows: Matrix) -> list[NDArray[np.float64]]:

@@ -60,7 +60,7 @@ def energy(labeled: Matrix, labels: Labels, pool: Matrix) -> Score:
 
 @register_prior("trees")
 def trees(labeled: Matrix, labels: Labels, pool: Matrix, context: Context) -> Score:
-    """The log-odds of the share of the reference in the leaves that a row falls into, in extremely randomised trees.
+    """The log-odds of the share of the reference in the leaves that a row falls into, in extremely randomized trees.
 
     (Geurts, Ernst, Wehenkel, 2006.) They see any foreign rows, from enough references: better than the other kinds
     from some thousand references on, ten times as slow, and worse with a hundred, so they are not among the default
