@@ -20,8 +20,7 @@ from wrssl.errors import DataError, DivergenceError, ModelError, OptionError, WR
 
 State: TypeAlias = dict[str, Tensor]
 Matvec: TypeAlias = Callable[[Tensor], Tensor]
-# solve(matvec, b) returns x with matvec(x) ≈ b, for a symmetric positive semi-definite matvec.
-Solver: TypeAlias = Callable[[Matvec, Tensor], Tensor]
+Solver: TypeAlias = Callable[[Matvec, Tensor], Tensor]  # solve(matvec, b) gives x with matvec(x) ≈ b
 
 
 class Pass(str, Enum):
@@ -69,8 +68,8 @@ class Context:
 
     step: int
     steps: int
-    augment: torch.Generator
-    attack: torch.Generator
+    augment: torch.Generator  # of augmentations and noise
+    attack: torch.Generator  # of adversarial directions
     noise: float = 0.0  # standard deviation of the input noise that the scenario prescribes
     epsilon: float = 3.0  # length of an adversarial step that the scenario prescribes
     augmentation: Augmentation | None = None
@@ -98,8 +97,6 @@ class Method(ABC):
     coef: float = 1.0
     lr: float = 3e-3
 
-    def setup(self, net: Net) -> None: ...  # once before the first step; Mean Teacher copies the model here
-
     @abstractmethod
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
         """All backbone passes over the unlabeled batch ``x``."""
@@ -108,6 +105,7 @@ class Method(ABC):
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """r, shape ``(B,)``: pure, no randomness, no state."""
 
+    def setup(self, net: Net) -> None: ...  # once before the first step; Mean Teacher copies the model here
     def after_step(self, net: Net, step: int) -> None: ...  # Mean Teacher updates its teacher here
 
     def networks(self) -> list[nn.Module]:  # of the method's own, such as a teacher
@@ -169,10 +167,7 @@ class Pool:
 
 
 class BatchWeights:
-    """For each member of a batch, shape ``(B,)``, detached; the factor and the presence default to the weight.
-
-    ``weight`` in [0, 1] is what is reported, ``factor`` multiplies the loss, ``presence`` weighs batch-norm statistics.
-    """
+    """Per member, ``(B,)``: the weight in [0, 1], what multiplies its loss, what it weighs in batch statistics."""
 
     def __init__(self, weight: Tensor, factor: Tensor | None = None, presence: Tensor | None = None) -> None:
         self.weight = weight
@@ -205,12 +200,10 @@ class Weighting(ABC):
     def batch(self, index: Tensor) -> BatchWeights:
         """The current weights of these members; only reads."""
 
-    def request(self, step: int) -> HypergradientRequest | None:
-        """The hypergradient to estimate in this step, or None."""
+    def request(self, step: int) -> HypergradientRequest | None:  # the hypergradient to estimate in this step
         return None
 
-    def update(self, index: Tensor, signal: Signal) -> None:
-        """Learn from one step."""
+    def update(self, index: Tensor, signal: Signal) -> None: ...  # learn from one step
 
     def state_dict(self) -> State:  # tensors that a resumed run needs
         return {}
@@ -221,10 +214,7 @@ class Weighting(ABC):
 class PredictionWeighting(Weighting):
     """A weighting whose weights are a function of losses and predictions; at the end the whole pool is weighed anew."""
 
-    @abstractmethod
-    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None:
-        """Called when the losses of the batch are known, before the hypergradient."""
-
-    @abstractmethod
-    def weigh(self, losses: Tensor, probabilities: Tensor) -> Tensor:
-        """The weights of members with these losses ``(n,)`` and predictions ``(n, C)``."""
+    @abstractmethod  # called when the losses of the batch are known, before the hypergradient
+    def observe(self, index: Tensor, losses: Tensor, probabilities: Tensor) -> None: ...
+    @abstractmethod  # the weights of members with these losses (n,) and predictions (n, C)
+    def weigh(self, losses: Tensor, probabilities: Tensor) -> Tensor: ...

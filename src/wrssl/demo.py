@@ -14,7 +14,7 @@ from wrssl import progress
 from wrssl.runs import claim, free_name, write_json
 
 if TYPE_CHECKING:
-    from wrssl.training.result import Result
+    from wrssl.runs import Result
 
 DIGIT_STEPS, MOON_STEPS = 250, 500
 LABELS_ONLY, PLAIN, ROBUST = "supervised, labels only", "VAT", "wrssl's default (wr)"
