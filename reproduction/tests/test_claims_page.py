@@ -62,9 +62,9 @@ def test_the_command_is_for_the_seeds_that_most_cells_have(claims):
     assert "--seeds 5 " in claims.command(few_with_more, "fig2")
 
 
-def test_what_the_readme_says_of_the_claims_is_on_the_page(claims):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    said = readme[readme.index("The paper's experiments, run again") : readme.index("## Speed")]
+def test_the_account_of_the_claims_quotes_the_page(claims):
+    account = (ROOT / "docs" / "paper-against-ours.md").read_text(encoding="utf-8")
+    said = account[account.index("## In short") : account.index("## The algorithm")]
     page = claims.PAGE.read_text(encoding="utf-8")
     counts = re.search(r"(\d+) hold, (\d+) do not, (\d+) are undecided and (\d+) untested", said)
     assert counts is not None

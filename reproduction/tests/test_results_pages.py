@@ -118,11 +118,3 @@ def test_a_changed_number_is_found(folder, name, old, new, words):
 def test_decimals():
     text = "97.1 ± 0.5, −3.2 of 5; version 2.13.0, `0.9`, abc1.5 and 7.\n```\n8.8\n```"
     assert decimals(text) == {"97.1", "0.5", "3.2"}
-
-
-def test_what_the_readme_says_of_the_default_is_on_its_page():
-    readme = (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
-    (said,) = [line for line in readme.splitlines() if line.startswith("The default, `wr`, reaches")]
-    page = (FOLDER / "default" / "README.md").read_text(encoding="utf-8")
-    assert len(DECIMAL.findall(said)) == 7
-    assert decimals(said) <= decimals(page)

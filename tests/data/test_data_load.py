@@ -28,7 +28,7 @@ def test_list():
     assert list_scenarios() == {
         "moons": ("faraway", "boundary", "mixed"),
         "digits": ("patches", "mean", "classes", "mixed"),
-        "mnist": ("fashion", "emnist", "mean", "mixed", "mean-wrapped"),
+        "mnist": ("fashion", "emnist", "mean", "mixed"),
         "cifar10": ("classes",),
         "cifar100": ("classes",),
         "svhn": ("classes",),

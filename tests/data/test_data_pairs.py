@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.data.pairs import different_pairs, mean_of_taken, mean_of_two, pairs_of_taken
-from wrssl.data.sources.mean_wrapped import wrapped_mean_of_two
+from wrssl.data.pairs import different_pairs, mean_of_taken, mean_of_two
 from wrssl.errors import DataError
 
 
@@ -42,22 +41,6 @@ def test_means_do_not_overflow():
     means = mean_of_two(FIRST, SECOND)
     assert means.tolist() == [200, 150, 255, 127, 50]
     assert means.dtype == np.uint8
-
-
-def test_wrapped_means_are_what_eight_bits_give():
-    wrapped = wrapped_mean_of_two(FIRST, SECOND)
-    assert wrapped.tolist() == [72, 22, 127, 127, 50]
-    assert wrapped.dtype == np.uint8
-    dark = FIRST // 2, SECOND // 2  # sums below 256 do not wrap
-    assert np.array_equal(wrapped_mean_of_two(*dark), mean_of_two(*dark))
-
-
-def test_wrapped_means_are_made_of_the_pairs_of_the_means():
-    rng = np.random.default_rng(0)
-    taken, labels = rng.integers(0, 256, (30, 1, 4, 4), dtype=np.uint8), np.arange(30) % 5
-    kinds = mean_of_taken(0), pairs_of_taken("wrapped", 0, wrapped_mean_of_two)
-    means, wrapped = (kind.draw(30, taken, labels) for kind in kinds)
-    assert np.array_equal(wrapped, np.where(means > 127, means - 128, means))
 
 
 def test_every_mean_image_is_the_mean_of_two_taken_images():

@@ -162,14 +162,15 @@ def test_kinds_that_cannot_be_added():
         register_foreign("imagenet", "noise")(noise)
 
 
-def test_mean_wrapped_can_live_outside_of_the_package(small_mnist):
-    """What ``sources/mean_wrapped.py`` does, by public names only."""
-    inside = wrssl.load_scenario("mnist", "mean-wrapped", 0.5, data_dir=small_mnist)
+def test_a_kind_from_outside_is_made_of_the_pairs_of_a_kind_of_the_package(small_mnist):
+    halves = {}
+    for name, half in (("lower", np.minimum), ("upper", np.maximum)):
 
-    @register_foreign("mnist", "outside", like="mean")
-    def outside(request: Request, parts: Parts) -> Foreign:
-        return wrssl.data.pairs_of_taken("outside", request.seed, lambda first, second: (first + second) // 2)
+        def make(request: Request, parts: Parts, name=name, half=half) -> Foreign:
+            return wrssl.data.pairs_of_taken(name, request.seed, half)
 
-    scn = wrssl.load_scenario("mnist", "outside", 0.5, data_dir=small_mnist)
-    assert torch.equal(scn.unlabeled, inside.unlabeled)
-    assert torch.equal(scn._is_ood, inside._is_ood)
+        register_foreign("mnist", name, like="mean")(make)
+        scn = wrssl.load_scenario("mnist", name, 0.5, data_dir=small_mnist)
+        halves[name] = scn.unlabeled[scn._is_ood].int()
+    means = wrssl.load_scenario("mnist", "mean", 0.5, data_dir=small_mnist)
+    assert torch.equal((halves["lower"] + halves["upper"]) // 2, means.unlabeled[means._is_ood].int())

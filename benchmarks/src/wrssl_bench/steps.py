@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from wrssl.config import FitConfig
 from wrssl.data import Scenario
-from wrssl.training import Trainer, TrainingData, Workshop
+from wrssl.training import BuildContext, Trainer, TrainingData
 from wrssl_bench.timing import Effort, Figure, Pairs, interleave
 
 SEED = 0
@@ -56,10 +57,10 @@ def make_trainer(
         weight_options: options of the weighting.
     """
     policy = bn or ("batch" if weights == "none" else "weighted")
-    data = TrainingData.of(scenario, SEED, "halves")
-    shop = Workshop(scenario, data, model, None, SEED, batch_size, None, torch.device("cpu"), True)
-    candidate = shop.build(method, None, weights, weight_options, policy)
-    candidate.look_at_the_pool()
+    config = FitConfig(model, method, weights, policy, seed=SEED, weight_options=weight_options, batch_size=batch_size)
+    data = TrainingData.of(scenario, SEED, config.budget)
+    candidate = BuildContext(scenario, data, config, torch.device("cpu")).build()
+    candidate.prepare_weighting()
     return candidate.trainer(ENDLESS)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wrssl.training import write_atomically
+from wrssl.runs import write_atomically
 from wrssl_reproduction.budget import BUDGETS
 from wrssl_reproduction.experiment import TIME, Experiment, Panel
 from wrssl_reproduction.panels import draw_bars, draw_dots, draw_lines, draw_printed, draw_traces

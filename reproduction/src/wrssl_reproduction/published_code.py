@@ -1,10 +1,9 @@
-"""What only the paper's published code does, or what explains its results: three changes, registered by name.
+"""What only the paper's published code does, or what explains its results: four changes, registered by name.
 
 * the series ``neumann-published``: the terms of the Neumann series with a minus where a plus belongs;
 * two variants of Pseudo-Label: ``pl-oliver``, of the code that the published code is based on, and ``pl-published``;
-* clusters of a given purity, as an embedding for the weighting ``wr-cluster``.
-
-Mean images that wrap around in eight bits are the kind ``mean-wrapped`` of the scenario ``mnist``.
+* clusters of a given purity, as an embedding for the weighting ``wr-cluster``;
+* mean images that wrap around in eight bits: the kind ``mean-wrapped`` of the scenario ``mnist``.
 """
 
 from __future__ import annotations
@@ -12,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from wrssl.data import Scenario
+from wrssl.data import Foreign, Parts, Request, Scenario, pairs_of_taken, register_foreign, torch_stream
 from wrssl.errors import DataError
 from wrssl.evaluate import is_ood
 from wrssl.hypergrad import largest_eigenvalue
 from wrssl.methods import PseudoLabel
 from wrssl.registry import register_method, register_solver
-from wrssl.training import EmbeddedRows, principal_components, stream
+from wrssl.training import EmbeddedRows, principal_components
 
 PSEUDO_LABELS = {"oliver": "pl-oliver", "wrssl": "pl-published"}  # the field ``compat`` of a cell: name of the method
 FAR = 100.0  # in units of the largest norm: k-means never joins members that are so far apart
@@ -32,6 +33,7 @@ def register() -> None:
     register_solver("neumann-published", series=True)(neumann_published)
     register_method(PSEUDO_LABELS["oliver"])(OliverPseudoLabel)
     register_method(PSEUDO_LABELS["wrssl"])(PublishedPseudoLabel)
+    register_foreign("mnist", "mean-wrapped", like="mean")(mean_wrapped)
 
 
 def neumann_published(
@@ -100,6 +102,19 @@ class PublishedPseudoLabel(PseudoLabel):
         return torch.where(hard.amax(1, keepdim=True) > 0, 10 * hard, logits.detach().softmax(1))
 
 
+def mean_wrapped(request: Request, parts: Parts) -> Foreign:
+    """MNIST's ``mean`` images as the published code adds two images up, in eight bits: the same pairs as ``mean``.
+
+    Where both images are bright the result is dark (200 and 200 give 72), which no mean of two images would be.
+    """
+    return pairs_of_taken("mean-wrapped", request.seed, wrapped_mean_of_two)
+
+
+def wrapped_mean_of_two(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """⌊((a + b) mod 256) / 2⌋ of uint8 images."""
+    return (first + second) // 2  # numpy's 8-bit sums wrap around
+
+
 def nearly_known_sides(scenario: Scenario, purity: float, seed: int) -> Tensor:
     """An embedding of the pool in which k-means finds clusters of a given purity.
 
@@ -127,7 +142,7 @@ def nearly_known_sides(scenario: Scenario, purity: float, seed: int) -> Tensor:
             "Clusters of a given purity need to know which members are foreign; this scenario does not say."
         )
     pool = scenario.unlabeled
-    rows = EmbeddedRows(pool, principal_components(pool, stream(seed, "components")))[:]
-    wrong = torch.rand(len(foreign), generator=stream(seed, "purity")) >= purity
+    rows = EmbeddedRows(pool, principal_components(pool, torch_stream(seed, "components")))[:]
+    wrong = torch.rand(len(foreign), generator=torch_stream(seed, "purity")) >= purity
     side = (foreign ^ wrong).float() * 2 - 1
     return torch.cat([rows, side[:, None] * FAR * rows.norm(dim=1).max()], 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from wrssl.training import write_atomically
+from wrssl.runs import write_atomically
 from wrssl_reproduction.cell import label_text
 from wrssl_reproduction.experiment import Experiment
 from wrssl_reproduction.plan import ENDINGS, Place, Plan, folder_of, prepare

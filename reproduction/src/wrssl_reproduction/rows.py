@@ -19,7 +19,7 @@ from typing import Any
 
 import wrssl
 from wrssl.errors import DataError
-from wrssl.training import write_atomically
+from wrssl.runs import write_atomically
 from wrssl_reproduction.cell import Cell, is_superseded, label_text
 
 RESULTS, SUPERSEDED = "results.csv", "superseded.csv"

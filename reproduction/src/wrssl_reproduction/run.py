@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -17,10 +16,12 @@ from wrssl.api import Weighting
 from wrssl.data import Scenario, find_scenario, list_scenarios, load_scenario
 from wrssl.errors import DataError, DivergenceError
 from wrssl.evaluate import is_ood
-from wrssl.training import Callback, assign_roles
+from wrssl.training import Callback, Trainer, assign_roles
 from wrssl_reproduction import published_code
 from wrssl_reproduction.cell import ANY, Cell
 from wrssl_reproduction.rows import MEASURED
+
+published_code.register()  # in every process that runs cells
 
 OPTIONS = ("K", "J", "P", "L", "scope", "solver", "l1", "outer_loss", "alpha")
 CLASSES = {"moons": 2, "digits": 10, "mnist": 10, "cifar10": 6, "cifar100": 50, "svhn": 5}
@@ -44,7 +45,6 @@ def run_cell(cell: Cell, data_dir: str | None = None) -> Outcome:
         data_dir: where the data are; None as in ``load_scenario``.
     """
     begin = time.perf_counter()
-    published_code.register()
     scenario = load_recipe(Recipe.of(cell), data_dir)
     settings = settings_of(cell, scenario)
     watcher = GroupMeans.of(scenario) if "weights" in cell.keeps else None
@@ -164,8 +164,6 @@ class GroupMeans(Callback):
     It belongs to the evaluation and knows the truth, which no training object may see.
     """
 
-    weighting: Weighting
-
     def __init__(self, foreign: NDArray[np.bool_]) -> None:
         self.foreign = foreign
         self.rows: list[str] = []
@@ -180,20 +178,17 @@ class GroupMeans(Callback):
             )
         return cls(truth.numpy())
 
-    def on_ready(self, weighting: Weighting) -> None:
-        """Keep the weighting."""
-        self.weighting = weighting
-
-    def on_start(self, start: int, steps: int) -> None:
+    def on_start(self, trainer: Trainer) -> None:
         """The weights that training begins with."""
-        self._record(start)
+        self._record(trainer, trainer.done)
 
-    def on_evaluate(self, row: Mapping[str, Any]) -> None:
+    def on_evaluate(self, trainer: Trainer, row: dict[str, Any]) -> None:
         """The current weights."""
-        self._record(int(row["step"]), f"{row['val_accuracy']:.6g}" if row["val_accuracy"] is not None else "")
+        accuracy = "" if row["val_accuracy"] is None else f"{row['val_accuracy']:.6g}"
+        self._record(trainer, int(row["step"]), accuracy)
 
-    def _record(self, step: int, accuracy: str = "") -> None:
-        w = weights_of_all(self.weighting, len(self.foreign))
+    def _record(self, trainer: Trainer, step: int, accuracy: str = "") -> None:
+        w = weights_of_all(trainer.weighting, len(self.foreign))
         self.rows.append(f"{step},{w[~self.foreign].mean():.6g},{w[self.foreign].mean():.6g},{accuracy}")
 
     def csv(self) -> bytes:
@@ -206,5 +201,5 @@ def weights_of_all(weighting: Weighting, size: int) -> NDArray[np.float64]:
     weights = np.empty(size)
     for start in range(0, size, CHUNK):
         index = torch.arange(start, min(start + CHUNK, size))
-        weights[start : start + CHUNK] = weighting.weights(index).cpu().numpy()
+        weights[start : start + CHUNK] = weighting.batch(index).weight.cpu().numpy()
     return weights

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from wrssl.training import write_atomically
+from wrssl.runs import write_atomically
 from wrssl_reproduction.budget import BUDGETS
 from wrssl_reproduction.cell import Label
 from wrssl_reproduction.experiment import ACCURACY, TIME, WEIGHT, Claim, Experiment, Panel

@@ -5,8 +5,5 @@ from __future__ import annotations
 from wrssl.data.sources import moons  # isort: skip
 from wrssl.data.sources import digits  # isort: skip
 from wrssl.data.sources import mnist  # isort: skip
-from wrssl.data.sources import mean_wrapped  # isort: skip
 from wrssl.data.sources import cifar  # isort: skip
 from wrssl.data.sources import svhn  # isort: skip
-
-__all__ = ["cifar", "digits", "mean_wrapped", "mnist", "moons", "svhn"]
