@@ -12,7 +12,7 @@ import wrssl
 
 SOURCE = Path(wrssl.__file__).parent
 FLOORS = [  # from the ground up; a room may import from its own floor and below
-    {"api", "config", "errors", "judging", "registry", "progress", "compiling", "following"},
+    {"api", "config", "errors", "judging", "registry", "progress", "compiling", "worker"},
     {"hypergrad", "norm", "data", "models", "fast", "parallel"},
     {"methods", "weighting", "priors"},
     {"training", "evaluate"},

@@ -11,7 +11,6 @@ FOLDERS = [ROOT / "tests", ROOT / "reproduction" / "tests", ROOT / "benchmarks" 
 CHECKS = {"raises", "warns", "fail", "gradcheck", "gradgradcheck"}  # and every name that begins with "assert"
 BY_OTHERS = {  # these assert in code that is not in these folders
     "test_it_passes_as_scikit_learns_own_semi_supervised_classifiers_do": "scikit-learn's own check raises",
-    "test_fsdp_passes_on_gpus": "that nothing is raised is the claim; the test before it sees it raised on a CPU",
     "test_the_global_generators_are_left_alone": "the fixture looks at the generators afterwards",
 }
 

@@ -20,7 +20,7 @@ from wrssl.data import Scenario
 from wrssl_bench.steps import make_trainer, stepper
 from wrssl_bench.timing import interleave, torch_threads
 
-NETWORKS = {"small_cnn": "wrssl.models.small_cnn", "wrn-28-2": "wrssl.models.wide_resnet"}
+NETWORKS = {"small_cnn": "wrssl.models.networks", "wrn-28-2": "wrssl.models.wide_resnet"}
 SHAPES = ((1, 28, 28), (3, 32, 32))
 
 

@@ -1,4 +1,4 @@
-"""wrssl: semi-supervised learning that survives an unlabelled pool that may contain anything.
+"""wrssl: semi-supervised learning that is robust against an unlabeled pool that may contain anything.
 
 The names below are loaded when they are first used, so that ``import wrssl`` and ``wrssl --help`` are quick.
 """
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from wrssl.auditing import audit
     from wrssl.data import Scenario, load_scenario
     from wrssl.estimator import WRSSLClassifier
-    from wrssl.methods import list_methods, register_method
     from wrssl.norm import (
         WeightedBatchNorm1d,
         WeightedBatchNorm2d,
@@ -21,32 +20,52 @@ if TYPE_CHECKING:
         convert_batchnorm,
         sample_weights,
     )
-    from wrssl.training import check_hypergradient, fit, load
-    from wrssl.weighting import list_weightings, register_weighting
+    from wrssl.registry import (
+        list_methods,
+        list_weightings,
+        load_plugin,
+        register_method,
+        register_model,
+        register_prior,
+        register_solver,
+        register_source,
+        register_weighting,
+    )
+    from wrssl.runs import load
+    from wrssl.training import Callback, check_hypergradient, fit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_HOME = {
-    "WRSSLError": "wrssl.api",
-    "audit": "wrssl.auditing",
-    "Scenario": "wrssl.data",
-    "load_scenario": "wrssl.data",
-    "WRSSLClassifier": "wrssl.estimator",
-    "list_methods": "wrssl.methods",
-    "register_method": "wrssl.methods",
-    "WeightedBatchNorm1d": "wrssl.norm",
-    "WeightedBatchNorm2d": "wrssl.norm",
-    "WeightedBatchNorm3d": "wrssl.norm",
-    "convert_batchnorm": "wrssl.norm",
-    "sample_weights": "wrssl.norm",
-    "check_hypergradient": "wrssl.training",
-    "fit": "wrssl.training",
-    "load": "wrssl.training",
-    "list_weightings": "wrssl.weighting",
-    "register_weighting": "wrssl.weighting",
+_ROOMS = {
+    "api": ("WRSSLError",),
+    "auditing": ("audit",),
+    "data": ("Scenario", "load_scenario"),
+    "estimator": ("WRSSLClassifier",),
+    "norm": (
+        "WeightedBatchNorm1d",
+        "WeightedBatchNorm2d",
+        "WeightedBatchNorm3d",
+        "convert_batchnorm",
+        "sample_weights",
+    ),
+    "registry": (
+        "list_methods",
+        "list_weightings",
+        "load_plugin",
+        "register_method",
+        "register_model",
+        "register_prior",
+        "register_solver",
+        "register_source",
+        "register_weighting",
+    ),
+    "runs": ("load",),
+    "training": ("Callback", "check_hypergradient", "fit"),
 }
+_HOME = {name: f"wrssl.{room}" for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Callback",
     "Scenario",
     "WRSSLClassifier",
     "WRSSLError",
@@ -60,8 +79,13 @@ __all__ = [
     "list_methods",
     "list_weightings",
     "load",
+    "load_plugin",
     "load_scenario",
     "register_method",
+    "register_model",
+    "register_prior",
+    "register_solver",
+    "register_source",
     "register_weighting",
     "sample_weights",
 ]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    from wrssl.training.callbacks import Callback
-
 DEFAULT_WEIGHTS = "wr"
 OWN_MODULE, ARRAY = "own module", "array"  # what config.json says of things that only the caller has
 SAME, PROGRAM, PLACE, FREE = "same", "program", "place", "free"
@@ -42,7 +40,8 @@ class OptionFacts:
         shell: the type that the command line reads, where it does not follow from the annotation; None hides the option
             from the command line.
         flag: the option's name there, where it is not that of the field.
-        estimator: whether ``WRSSLClassifier`` has it.
+        estimator: whether ``WRSSLClassifier`` has it under the same name.
+        audit: whether ``wrssl.audit`` has it.
     """
 
     help: str
@@ -51,6 +50,7 @@ class OptionFacts:
     shell: Any = "annotation"
     flag: str | None = None
     estimator: bool = True
+    audit: bool = True
 
 
 def option(default: Any, help: str, check: Check | None = None, *, kw_only: bool = True, **facts: Any) -> Any:
@@ -72,7 +72,7 @@ def between(low: float, high: float, what: str) -> Check:
     """Numbers in [low, high]."""
 
     def check(name: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+        if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
             raise OptionError(f"{name} is {what}, from {low:g} to {high:g}, not {value!r}.")
 
     return check
@@ -98,7 +98,7 @@ def _steps(name: str, value: Any) -> None:
 
 
 def _positive(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, Real) and 0 < value < math.inf):
+    if value is not None and not (isinstance(value, Real) and 0 < float(value) < math.inf):
         raise OptionError(f"{name} must be a number above 0, not {value!r}.")
 
 
@@ -119,6 +119,7 @@ class FitConfig:
         "Which statistics the passes over the pool use: batch, frozen, eval or weighted.",
         one_of("batch", "frozen", "eval", "weighted"),
         kw_only=False,
+        audit=False,
     )
     steps: int | str = option(
         "auto",
@@ -140,9 +141,16 @@ class FitConfig:
         "With a guarded weighting (wr), also train a plain and a supervised model and return the best of the three on "
         "the select half of the validation set; takes two to three times as long, and needs 30 select examples.",
         kw_only=False,
+        estimator=False,  # it holds no labels out, so there is nothing to choose by
+        audit=False,
     )
     out: str | os.PathLike[str] | None = option(
-        None, "A new run directory to write everything into.", kw_only=False, resume=FREE, estimator=False
+        None,
+        "A new run directory to write everything into.",
+        kw_only=False,
+        resume=FREE,
+        estimator=False,
+        audit=False,
     )
     device: str | torch.device | None = option(
         None, "For example cpu or cuda; default a GPU where there is one.", kw_only=False, resume=PLACE
@@ -163,6 +171,7 @@ class FitConfig:
         "halves",
         "halves splits the validation set into a meta and a select half; paper uses all of it for both.",
         one_of("halves", "paper"),
+        estimator=False,
     )
     head: str | None = option(None, "The name of the last layer of your own module, where tracing cannot find it.")
     progress: bool | None = option(
@@ -172,10 +181,15 @@ class FitConfig:
         shell=None,
         estimator=False,
     )
-    callbacks: Sequence[Callback] = option(
-        (), "Watchers; they get the trainer and can end the run.", resume=FREE, shell=None, estimator=False
+    callbacks: Sequence[Any] = option(
+        (),
+        "Of wrssl.Callback; they get the trainer and can end the run.",
+        resume=FREE,
+        shell=None,
+        estimator=False,
+        audit=False,
     )
-    resume: bool = option(False, "Continue the run in out.", resume=FREE, shell=None, estimator=False)
+    resume: bool = option(False, "Continue the run in out.", resume=FREE, shell=None, estimator=False, audit=False)
     threads: int | None = option(
         None,
         "Of torch, while this runs; default one for small networks and all that torch may use for others.",
@@ -196,8 +210,12 @@ class FitConfig:
         "Processes that share the passes, one per device; more than one runs your program that many times.",
         whole(1),
         resume=PLACE,
+        estimator=False,
+        audit=False,
     )
-    strategy: str = option("auto", "How several devices share a run: auto, which is ddp.", resume=PLACE)
+    strategy: str = option(
+        "auto", "How several devices share a run: auto, which is ddp.", resume=PLACE, estimator=False, audit=False
+    )
     precision: str = option(
         "32-true",
         "32-true, or bf16-mixed: passes through the backbone in bfloat16.",
@@ -254,10 +272,15 @@ def options(leave_out: Sequence[str] = ()) -> list[dataclasses.Field[Any]]:
     return [each for each in dataclasses.fields(FitConfig) if each.name not in leave_out]
 
 
+def left_out(door: str) -> list[str]:
+    """The names of the options that ``"estimator"`` or ``"audit"`` does not have."""
+    return [each.name for each in options() if not getattr(facts_of(each), door)]
+
+
 def parameters(leave_out: Sequence[str] = ()) -> list[inspect.Parameter]:
     """The options as parameters of a function, with their defaults and annotations."""
     found = []
-    for each in options(leave_out=leave_out):
+    for each in options(leave_out):
         kind = inspect.Parameter.KEYWORD_ONLY if each.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
         found.append(inspect.Parameter(each.name, kind, default=each.default, annotation=each.type))
     return found
@@ -265,7 +288,7 @@ def parameters(leave_out: Sequence[str] = ()) -> list[inspect.Parameter]:
 
 def in_docstring(leave_out: Sequence[str] = ()) -> str:
     """The options as the lines of an ``Args:`` section."""
-    return "\n".join(f"    {each.name}: {facts_of(each).help}" for each in options(leave_out=leave_out))
+    return "\n".join(f"    {each.name}: {facts_of(each).help}" for each in options(leave_out))
 
 
 P = ParamSpec("P")
@@ -274,16 +297,21 @@ R = TypeVar("R")
 
 
 def takes_options(
-    config: Callable[P, FitConfig],
-) -> Callable[[Callable[[D, FitConfig], R]], Callable[Concatenate[D, P], R]]:
-    """Decorator of ``run(data, config)``: callers give the options as keywords, and see all of them in the signature.
+    config: Callable[P, FitConfig], leave_out: Sequence[str] = ()
+) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
+    """Decorator of ``run(data, config, *, more)``: callers give the options as keywords and see all in the signature.
 
     Type checkers and editors read the signature from ``config``, ``help()`` and notebooks from the function itself.
+
+    Args:
+        config: ``FitConfig``.
+        leave_out: options that the function does not have.
     """
 
-    def decorate(run: Callable[[D, FitConfig], R]) -> Callable[Concatenate[D, P], R]:
-        first = next(iter(inspect.signature(run).parameters.values()))
-        signature = inspect.Signature([first, *parameters()], return_annotation=run.__annotations__.get("return"))
+    def decorate(run: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
+        first, _, *own = inspect.signature(run).parameters.values()
+        whole_list = [first, *parameters(leave_out), *own]
+        signature = inspect.Signature(whole_list, return_annotation=run.__annotations__.get("return"))
 
         @functools.wraps(run)
         def call(*args: Any, **kwargs: Any) -> R:
@@ -292,10 +320,11 @@ def takes_options(
             except TypeError as error:
                 raise TypeError(f"{run.__name__}() {error}") from None
             data = given.pop(first.name)
-            return run(data, FitConfig(**given))
+            more = {p.name: given.pop(p.name) for p in own if p.name in given}
+            return run(data, FitConfig(**given), **more)
 
         call.__signature__ = signature  # type: ignore[attr-defined]
-        call.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\nArgs:\n{in_docstring()}"
+        call.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n{in_docstring(leave_out)}"
         return call
 
     return decorate

@@ -1,19 +1,20 @@
 """``wrssl demo``: what a contaminated pool does, and what weights can do about it, without a download.
 
-Two parts: a table on real images (scikit-learn's digits, half of the pool being patches of photographs), and a picture
-of decision boundaries on two moons. Every number is measured while the user waits.
+Two parts: a table for real images (scikit-learn's digits; half of the pool are patches of photographs), and a picture
+of decision boundaries on two moons. Nothing is precomputed: every number is measured in this run.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wrssl.training.files import write_json
-from wrssl.training.progress import someone_watches
-from wrssl.training.rundir import claim, free_name
+from wrssl import progress
+from wrssl.runs import claim, free_name, write_json
+
+if TYPE_CHECKING:
+    from wrssl.runs import Result
 
 DIGIT_STEPS, MOON_STEPS = 250, 500
 LABELS_ONLY, PLAIN, ROBUST = "supervised, labels only", "VAT", "wrssl's default (wr)"
@@ -36,54 +37,73 @@ MOONS = {
 
 
 def run_demo(out: Path | None, seed: int) -> None:
-    """Train everything, print the table, write table and picture into a new folder."""
-    import wrssl
+    """Train everything; print the table; write table, report and picture into a new folder.
 
+    Args:
+        out: the new folder; None chooses a free name in the current one.
+        seed: of data and training.
+    """
     folder = claim(out if out is not None else free_name("wrssl-demo"))
     started = time.monotonic()
-    digits = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=seed)
-    sizes = f"{len(digits.labeled[1])} labelled digits, a pool of {len(digits.unlabeled):,} images"
-    print(f"{sizes} of which half are patches of photographs.", flush=True)
-    rows = []
-    for label, (method, weights, bn) in DIGITS.items():
-        _say(f"training: {label}")
-        result = wrssl.fit(digits, method=method, weights=weights, bn=bn, steps=DIGIT_STEPS, seed=seed, fallback=False)
-        rows.append(_row(label, result))
-        if label == ROBUST:
-            _say("writing its report")
-            report = result.report(folder / "report.html")
-    _print_table(rows)
-    accuracy = {row["run"]: row["test_accuracy"] for row in rows}
-    print(_comment(accuracy[LABELS_ONLY], accuracy[PLAIN], accuracy[ROBUST]))
-    write_json(folder / "table.json", rows)
-    print(f"The default's run as a page, with every pool member: {report}")
-
-    moons = wrssl.load_scenario("moons", ood="faraway", ratio=0.5, seed=seed)
-    fitted = {}
-    for label, (model, weights, bn) in MOONS.items():
-        _say(f"training on two moons: {label}")
-        fitted[label] = wrssl.fit(
-            moons, model=model, method="vat", weights=weights, bn=bn, steps=MOON_STEPS, seed=seed, fallback=False
-        )
-    _say("")
-    from wrssl.evaluate.boundaries import draw_boundaries
-
-    draw_boundaries(moons, fitted, folder / "moons.png")
-    print(f"\nDecision boundaries on two moons with a faraway blob in the pool: {folder / 'moons.png'}")
+    _digits(folder, seed)
+    _moons(folder, seed)
     print(f"Done in {time.monotonic() - started:.0f} s. Next: wrssl fit --scenario digits --out RUN, or wrssl --help")
 
 
-def _comment(supervised: float, plain: float, robust: float) -> str:
-    """What the table says, in words that follow from its numbers."""
+def _digits(folder: Path, seed: int) -> None:
+    import wrssl
+
+    digits = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=seed)
+    sizes = f"{len(digits.labeled[1])} labeled digits, a pool of {len(digits.unlabeled):,} images"
+    print(f"{sizes} of which half are patches of photographs.", flush=True)
+    rows = []
+    with progress.bar("digits", total=len(DIGITS)) as tick:
+        for label, (method, weights, bn) in DIGITS.items():
+            tick(0, title=f"training: {label}")
+            result = wrssl.fit(
+                digits, method=method, weights=weights, bn=bn, steps=DIGIT_STEPS, seed=seed, fallback=False,
+                progress=False,
+            )  # fmt: skip
+            tick()
+            rows.append(_row(label, result))
+            if label == ROBUST:
+                report = result.report(folder / "report.html")
+    _print_table(rows)
+    accuracy = {row["run"]: row["test_accuracy"] for row in rows}
+    print(summary(accuracy[LABELS_ONLY], accuracy[PLAIN], accuracy[ROBUST]))
+    write_json(folder / "table.json", rows)
+    print(f"The report of the default's run, with every pool member: {report}")
+
+
+def _moons(folder: Path, seed: int) -> None:
+    import wrssl
+    from wrssl.evaluate import draw_boundaries
+
+    moons = wrssl.load_scenario("moons", ood="faraway", ratio=0.5, seed=seed)
+    fitted = {}
+    with progress.bar("two moons", total=len(MOONS)) as tick:
+        for label, (model, weights, bn) in MOONS.items():
+            tick(0, title=f"training on two moons: {label}")
+            fitted[label] = wrssl.fit(
+                moons, model=model, method="vat", weights=weights, bn=bn, steps=MOON_STEPS, seed=seed, fallback=False,
+                progress=False,
+            )  # fmt: skip
+            tick()
+    draw_boundaries(moons, fitted, folder / "moons.png")
+    print(f"\nDecision boundaries on two moons with a faraway blob in the pool: {folder / 'moons.png'}")
+
+
+def summary(supervised: float, plain: float, robust: float) -> str:
+    """What the table shows, in sentences that follow from its test accuracies."""
     verb = "hurt" if plain < supervised else "helped"
-    said = f"The pool {verb} plain VAT by {100 * abs(plain - supervised):.1f} points against the labels alone."
-    mended = 100 * (robust - plain)
-    if mended > 0:
-        return f"{said} Weights that know the patches change that by {mended:+.1f} points."
-    return f"{said} Weights did not mend it here ({mended:+.1f} points)."
+    sentence = f"The pool {verb} plain VAT by {100 * abs(plain - supervised):.1f} points against the labels alone."
+    change = 100 * (robust - plain)
+    if change > 0:
+        return f"{sentence} Weights that find the patches change that by {change:+.1f} points."
+    return f"{sentence} Weights did not improve it here ({change:+.1f} points)."
 
 
-def _row(label: str, result: Any) -> dict[str, Any]:
+def _row(label: str, result: Result) -> dict[str, Any]:
     keys = ("test_accuracy", "val_accuracy", "last_val_accuracy", "mean_weight_id", "mean_weight_ood")
     return {"run": label, **{k: result.metrics[k] for k in keys}}
 
@@ -100,13 +120,4 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         pool = row["run"] != LABELS_ONLY
         weights = [f"{row[k]:.2f}" if pool else "–" for k in ("mean_weight_id", "mean_weight_ood")]
         table.add_row(row["run"], f"{100 * row['test_accuracy']:.1f} %", *weights)
-    _say("")
     Console().print(table)
-
-
-def _say(text: str) -> None:
-    """A line of progress that the next one replaces; nothing where nobody watches (the bar is silent there too)."""
-    if someone_watches():
-        print(f"\r\x1b[2K{text}", end="\n" if text else "", file=sys.stderr, flush=True)
-    elif text:
-        print(text, flush=True)

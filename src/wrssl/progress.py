@@ -92,19 +92,19 @@ def bar(
         unit: ``"items"`` counts, ``"bytes"`` shows sizes and the speed, ``"share"`` shows no numbers.
     """
     if not is_watched(show):
-        yield lambda count=1, info="", title=None: None
+        yield _nothing
         return
-    shown, looked, count = None, -REFRESH, done
+    shown, looked = None, -REFRESH
     due = time.monotonic() + (PATIENCE if show is None else 0)
 
-    def tick(more: float = 1, info: str | Callable[[], str] = "", title: str | None = None) -> None:
-        nonlocal shown, looked, count
-        count, now = count + more, time.monotonic()
+    def tick(count: float = 1, info: str | Callable[[], str] = "", title: str | None = None) -> None:
+        nonlocal shown, looked, done
+        done, now = done + count, time.monotonic()
         if shown is None:
             if now < due:
                 return
             shown = _started(name, total, unit)
-        news: dict[str, Any] = {"completed": count} if title is None else {"completed": count, "description": title}
+        news: dict[str, Any] = {"completed": done} if title is None else {"completed": done, "description": title}
         if now - looked >= REFRESH or not callable(info):
             looked = now
             news["info"] = info() if callable(info) else info
@@ -118,6 +118,10 @@ def bar(
     finally:
         if shown is not None:
             shown.stop()
+
+
+def _nothing(count: float = 1, info: str | Callable[[], str] = "", title: str | None = None) -> None:
+    """Moves no bar."""
 
 
 def _started(title: str, total: float | None, unit: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import wrssl
 from wrssl.api import OptionError
 from wrssl.auditing.answer import Audit, advice_for
-from wrssl.evaluate.paired import Interval
+from wrssl.evaluate import Interval
 
 ZERO = Interval(0.0, -0.1, 0.1)
 

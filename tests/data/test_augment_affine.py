@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import ndimage
 
-from wrssl.data.augment.affine import affine_matrix, resample
+from wrssl.data.augment.geometry import affine_matrix, resample
 
 NAMES = ("turn", "shear_x", "shear_y", "move_x", "move_y")
 

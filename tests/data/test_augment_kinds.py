@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wrssl.api import OptionError
 from wrssl.data.augment import AUGMENTATIONS, augmentation_for, default_kind, value_range
+from wrssl.errors import OptionError
 
 CASES = [
     ("table", (5,)),

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from wrssl.data.augment.colour import OPERATIONS
-from wrssl.data.augment.randaugment import GEOMETRY, IDENTITY, RandAugment
+from wrssl.data.augment.color import OPERATIONS
+from wrssl.data.augment.kinds import GEOMETRY, IDENTITY, RandAugment
 
 ALL = tuple(OPERATIONS)
 UNIT = (0.0, 1.0)
@@ -22,10 +22,10 @@ def fixed(change: RandAugment, *steps: tuple[str, float]) -> tuple[torch.Tensor,
     return drawn, torch.tensor([[amount] for _, amount in steps], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("colours", [(), ALL])
-def test_every_operation_is_equally_likely_in_both_draws(colours, generator):
-    change = RandAugment(colours, 0.3, UNIT)
-    assert change.pool == (IDENTITY, *GEOMETRY, *colours)
+@pytest.mark.parametrize("colors", [(), ALL])
+def test_every_operation_is_equally_likely_in_both_draws(colors, generator):
+    change = RandAugment(colors, 0.3, UNIT)
+    assert change.pool == (IDENTITY, *GEOMETRY, *colors)
     drawn, amount = change.draw(torch.empty(2000, 3, 4, 4), generator)
     size = len(change.pool)
     wanted, spread = 2000 / size, math.sqrt(2000 / size)
@@ -75,33 +75,33 @@ def test_ranges_of_the_geometric_operations():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_colour_operations_work_on_the_unit_scale_of_the_limits(name):
+def test_color_operations_work_on_the_unit_scale_of_the_limits(name):
     change, x = RandAugment(ALL, 0.3, (-1.0, 3.0)), images(1, 3, 8, 8)
     function, low, high = OPERATIONS[name]
     wanted = function(x, torch.tensor([low + 0.3 * (high - low)], dtype=torch.float64))
-    got = change.colours(4 * x - 1, *fixed(change, (name, 0.3), ("identity", 0.0)))
+    got = change.colors(4 * x - 1, *fixed(change, (name, 0.3), ("identity", 0.0)))
     assert (got - (4 * wanted - 1)).abs().max() < 1e-12
     assert (wanted - x).abs().max() > 1e-3
 
 
-def test_colour_operations_follow_the_drawn_order():
+def test_color_operations_follow_the_drawn_order():
     change, x = RandAugment(ALL, 0.3, UNIT), images(1, 3, 8, 8)
-    dim, invert = ("brightness", 0.5), ("solarise", 0.0)
-    assert (change.colours(x.clone(), *fixed(change, dim, invert)) - (1 - 0.5 * x)).abs().max() < 1e-12
-    assert (change.colours(x.clone(), *fixed(change, invert, dim)) - 0.5 * (1 - x)).abs().max() < 1e-12
+    dim, invert = ("brightness", 0.5), ("solarize", 0.0)
+    assert (change.colors(x.clone(), *fixed(change, dim, invert)) - (1 - 0.5 * x)).abs().max() < 1e-12
+    assert (change.colors(x.clone(), *fixed(change, invert, dim)) - 0.5 * (1 - x)).abs().max() < 1e-12
 
 
 def test_images_change_only_by_what_they_drew(generator):
     change, x = RandAugment(ALL, 0.3, UNIT), images(600, 3, 8, 8)
     drawn, amount = change.draw(x, generator)
-    got = change.colours(change.geometry(x, drawn, amount), drawn, amount)
+    got = change.colors(change.geometry(x, drawn, amount), drawn, amount)
     still = (drawn == change.pool.index(IDENTITY)).all(0)
     assert 0 < still.sum() < 20
     assert torch.equal(got[still], x[still])  # bit for bit
     assert not (got[~still] == x[~still]).flatten(1).all(1).any()
     alone = 17
     one = change.geometry(x[alone : alone + 1], drawn[:, alone : alone + 1], amount[:, alone : alone + 1])
-    one = change.colours(one, drawn[:, alone : alone + 1], amount[:, alone : alone + 1])
+    one = change.colors(one, drawn[:, alone : alone + 1], amount[:, alone : alone + 1])
     assert (one - got[alone]).abs().max() < 1e-12  # the company in the batch does not matter
 
 
@@ -111,11 +111,11 @@ def test_rounding_never_leaves_the_limits():
         low = torch.rand((), generator=torch.Generator().manual_seed(number)).item()
         high = torch.tensor(low + 1.7).item()
         change = RandAugment(ALL, 0.3, (low, high))
-        got = change.colours(low + (high - low) * x, *fixed(change, ("autocontrast", 0.0), ("identity", 0.0)))
+        got = change.colors(low + (high - low) * x, *fixed(change, ("autocontrast", 0.0), ("identity", 0.0)))
         assert low <= got.min() < got.max() <= high
 
 
 def test_inputs_beyond_the_limits_are_taken_as_the_limits():
     change, x = RandAugment(ALL, 0.3, UNIT), torch.tensor([-0.5, 0.2, 1.5, 1.0]).view(1, 1, 2, 2)
-    got = change.colours(x.clone(), *fixed(change, ("brightness", 0.5), ("identity", 0.0)))
+    got = change.colors(x.clone(), *fixed(change, ("brightness", 0.5), ("identity", 0.0)))
     assert got.flatten().tolist() == pytest.approx([0.0, 0.1, 0.5, 0.5])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from wrssl.data.augment.cutout import covered, random_cutout
-from wrssl.data.augment.shift import moved, random_move
+from wrssl.data.augment.geometry import covered, moved, random_cutout, random_move
 
 
 def places(number: int, height: int, width: int) -> torch.Tensor:

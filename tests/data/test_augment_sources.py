@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wrssl.api import OptionError
 from wrssl.data import Scenario, load_scenario
 from wrssl.data.augment.kinds import Photos, Shapes, Table
 from wrssl.data.sources import cifar, svhn
+from wrssl.errors import OptionError
 
 
-def colour_images(number: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def color_images(number: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     pixels = np.random.default_rng(seed).integers(0, 256, (number, 3, 32, 32), dtype=np.uint8)
     return pixels, np.arange(number) % classes
 
@@ -27,9 +27,9 @@ def test_moons_digits_and_mnist(small_mnist):
 
 
 @pytest.mark.parametrize(("name", "kind"), [("cifar10", "photos"), ("cifar100", "photos"), ("svhn", "signs")])
-def test_colour_images(name, kind, monkeypatch, tmp_path):
+def test_color_images(name, kind, monkeypatch, tmp_path):
     classes = 100 if name == "cifar100" else 10
-    train, test = colour_images(800, classes, 0), colour_images(200, classes, 1)
+    train, test = color_images(800, classes, 0), color_images(200, classes, 1)
     monkeypatch.setattr(cifar, "locate", lambda *place: Path("train"))
     monkeypatch.setattr(cifar, "read_cifar", lambda path, name: (train, test))
     monkeypatch.setattr(svhn, "locate", lambda places, *place: places[0])

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from wrssl.data.augment import augmentation_for
-from wrssl.data.augment.colour import OPERATIONS
-from wrssl.data.augment.randaugment import GEOMETRY, IDENTITY
+from wrssl.data.augment.color import OPERATIONS
+from wrssl.data.augment.kinds import GEOMETRY, IDENTITY
 
 LIMITS = (-1.0, 1.0)
 
@@ -65,5 +65,5 @@ def test_pools_and_moves(channels):
     assert (shapes.pool, shapes.move) == (still, 0.15)
     for kind in ("signs", "photos"):
         change = augmentation_for(kind, (channels, 8, 8), LIMITS).change
-        assert set(change.pool) == {*still, *OPERATIONS} - ({"colour"} if channels != 3 else set())
+        assert set(change.pool) == {*still, *OPERATIONS} - ({"color"} if channels != 3 else set())
         assert change.move == 0.3

@@ -4,8 +4,8 @@ import zipfile
 
 import pytest
 
-from wrssl.api import DataError
-from wrssl.data.archives import take_from_zip
+from wrssl.data.download import take_from_zip
+from wrssl.errors import DataError
 
 
 def test_only_what_is_wanted_is_written_and_only_where_the_caller_says(tmp_path):
@@ -37,7 +37,7 @@ def test_errors(tmp_path):
 
 
 def test_a_member_that_claims_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr("wrssl.data.archives._MAX_MEMBER", 10)
+    monkeypatch.setattr("wrssl.data.download._MAX_MEMBER", 10)
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x", bytes(1000))
     with pytest.raises(DataError, match="larger than expected"):

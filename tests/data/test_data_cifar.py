@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wrssl.api import DataError
 from wrssl.data import load_scenario
 from wrssl.data.readers.cifar import ARCHIVES, FILES, FOLDERS, read_cifar
 from wrssl.data.sources.cifar import NAMES
+from wrssl.errors import DataError
 
 ROWS = {("cifar10", "train"): 40, ("cifar10", "test"): 30, ("cifar100", "train"): 800, ("cifar100", "test"): 200}
 
@@ -77,7 +77,7 @@ def test_scenario_cifar10(tmp_path):
     write(tmp_path / "CIFAR10", "cifar10", "python", True)
     scn = load_scenario("cifar10", ratio=0.5, data_dir=tmp_path, labels_per_class=2)
     assert scn.classes.tolist() == ["bird", "cat", "deer", "dog", "frog", "horse"]
-    # 200 training images, 120 of ID classes: 12 held out, 12 labelled, 96 for the pool; 80 foreign, 72 used.
+    # 200 training images, 120 of ID classes: 12 held out, 12 labeled, 96 for the pool; 80 foreign, 72 used.
     assert (len(scn.labeled[0]), len(scn.validation[0]), len(scn.unlabeled), len(scn.test[0])) == (12, 12, 72, 18)
     assert int(scn._is_ood.sum()) == 36
     assert (scn.vat_epsilon, scn.input_shape) == (6.0, (3, 32, 32))
@@ -100,7 +100,7 @@ def test_scenario_cifar100(tmp_path):
     write(tmp_path, "cifar100", "binary", False)
     scn = load_scenario("cifar100", ratio=0.25, data_dir=tmp_path, labels_per_class=2)
     assert scn.classes.tolist() == list(range(50))
-    # 400 ID: 40 held out, 100 labelled, 260 for the pool; 400 foreign, 360 used; M0 = 260.
+    # 400 ID: 40 held out, 100 labeled, 260 for the pool; 400 foreign, 360 used; M0 = 260.
     assert (len(scn.labeled[0]), len(scn.validation[0]), len(scn.unlabeled), len(scn.test[0])) == (100, 40, 260, 100)
     assert int(scn._is_ood.sum()) == 65
 

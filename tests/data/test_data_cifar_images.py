@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wrssl.api import DataError
-from wrssl.data import load_scenario
-from wrssl.data.load import find_scenario
-from wrssl.data.readers.cifar_images import ARCHIVE, FOLDER, read_cifar_images
+from wrssl.data import find_scenario, load_scenario
+from wrssl.data.readers.cifar import IMAGE_ARCHIVE, IMAGE_FOLDER, read_cifar_images
+from wrssl.data.sources import cifar
 from wrssl.data.sources.cifar import NAMES
+from wrssl.errors import DataError
 
 CLASSES = NAMES.tolist()
 
@@ -36,20 +36,20 @@ def files(per_class: int = 14, tests: int = 2) -> dict[str, bytes]:
 
 def write_folder(root, content):
     for name, data in content.items():
-        path = root / FOLDER / name
+        path = root / IMAGE_FOLDER / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    return root / FOLDER
+    return root / IMAGE_FOLDER
 
 
 def write_archive(root, content, reverse=False):
     root.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(root / ARCHIVE, "w:xz") as archive:
+    with tarfile.open(root / IMAGE_ARCHIVE, "w:xz") as archive:
         for name in sorted(content, reverse=reverse):
-            info = tarfile.TarInfo(f"{FOLDER}/{name}")
+            info = tarfile.TarInfo(f"{IMAGE_FOLDER}/{name}")
             info.size = len(content[name])
             archive.addfile(info, io.BytesIO(content[name]))
-    return root / ARCHIVE
+    return root / IMAGE_ARCHIVE
 
 
 def test_folder_and_archive_give_the_same_in_a_fixed_order(tmp_path):
@@ -77,17 +77,13 @@ def test_scenario(tmp_path):
     find_scenario("cifar10", data_dir=tmp_path)
     scn = load_scenario("cifar10", data_dir=tmp_path, labels_per_class=2)
     assert scn.classes.tolist() == ["bird", "cat", "deer", "dog", "frog", "horse"]
-    # 84 ID images: 8 held out, 12 labelled, 64 for the pool; 56 foreign, of which 51 are used.
+    # 84 ID images: 8 held out, 12 labeled, 64 for the pool; 56 foreign, of which 51 are used.
     assert (len(scn.labeled[0]), len(scn.validation[0]), len(scn.unlabeled), len(scn.test[0])) == (12, 8, 51, 12)
 
 
 def test_an_archive_is_decoded_once_until_it_changes(tmp_path, monkeypatch):
-    from wrssl.data.readers import cifar_images
-
     decoded = []
-    monkeypatch.setattr(
-        cifar_images, "read_cifar_images", lambda *given: decoded.append(given) or read_cifar_images(*given)
-    )
+    monkeypatch.setattr(cifar, "read_cifar_images", lambda *given: decoded.append(given) or read_cifar_images(*given))
     write_archive(tmp_path, files())
     few = {"labels_per_class": 2, "validation_size": 6, "data_dir": tmp_path}
     first = load_scenario("cifar10", seed=0, **few)
@@ -124,7 +120,7 @@ def test_what_is_no_image_of_32_pixels_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGBA", "CMYK"])
-def test_grey_and_other_modes_become_three_channels(tmp_path, mode):
+def test_gray_and_other_modes_become_three_channels(tmp_path, mode):
     content = files(1, 1)
     stream = io.BytesIO()
     Image.fromarray(np.full((32, 32, 3), 77, np.uint8)).convert(mode).save(stream, "TIFF")

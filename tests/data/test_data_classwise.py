@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.api import OptionError
 from wrssl.data import load_scenario
-from wrssl.data.classwise import foreign_classes, mix_classes
-from wrssl.data.mixing import mix
-from wrssl.data.parts import Parts, stored
+from wrssl.data.mixing import mix, mix_classes
+from wrssl.data.source import Parts, foreign_classes, stored
+from wrssl.errors import OptionError
 
 OWN = np.array(["bird", "cat", "deer", "dog", "frog", "horse"])
 OTHER = np.array(["airplane", "automobile", "ship", "truck"])

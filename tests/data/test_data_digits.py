@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from wrssl.api import DataError
 from wrssl.data import load_scenario
 from wrssl.data.sources.digits import photo_patches
+from wrssl.errors import DataError
 
 
 def keys(rows) -> set[bytes]:

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from wrssl.api import DataError
-from wrssl.data.addresses import Address
-from wrssl.data.download import fetch, fetch_first
+from wrssl import progress
+from wrssl.data.download import Address, fetch, fetch_first
+from wrssl.errors import DataError
 
 CONTENT = bytes(range(256)) * 3000  # 768,000 bytes
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -165,6 +165,7 @@ def test_the_bar_is_for_terminals_only(server, tmp_path, monkeypatch):
         def isatty(self):
             return True
 
+    monkeypatch.setattr(progress, "PATIENCE", 0)
     quiet, loud = io.StringIO(), Terminal()
     for stream, name in ((quiet, "quiet.bin"), (loud, "loud.bin")):
         monkeypatch.setattr(sys, "stderr", stream)

@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from wrssl.api import DataError
 from wrssl.data.readers.idx import read_idx
+from wrssl.errors import DataError
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "i2", "i4", "f4", "f8"])

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import wrssl.data.sources
-from wrssl.api import DataError, OptionError
 from wrssl.data import list_scenarios, load_scenario
-from wrssl.data.folder import data_folder
+from wrssl.data.download import data_folder
+from wrssl.errors import DataError, OptionError
 
 EMBEDDED = [(name, ood) for name in ("moons", "digits") for ood in list_scenarios()[name]]
 

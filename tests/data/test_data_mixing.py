@@ -1,14 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from wrssl.api import DataError, OptionError
 from wrssl.data.mixing import capacity, counts, mix, shares
-from wrssl.data.parts import Foreign, Parts, stored
-from wrssl.data.streams import stream
+from wrssl.data.source import Foreign, Parts, stored
+from wrssl.errors import DataError, OptionError
 
 
 def parts(n_id=100, *foreign: Foreign) -> Parts:
@@ -112,12 +112,21 @@ def test_taken_rows_are_exactly_those_not_in_the_pool():
     assert len(seen["taken"]) == 30
 
 
-def test_streams():
-    assert stream(1, "a").random() == stream(1, "a").random()
-    assert len({stream(seed, name).random() for seed in (0, 1) for name in "ab"}) == 4
-    state = np.random.get_state()[1].copy()  # noqa: NPY002  (that the global state is left alone is the test)
+def test_mixing_leaves_the_global_generator_alone(global_rng_untouched):
     mix(parts(), 0.5, "replace", 0)
-    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
-    for seed in (-1, 0.5, "0", True, None):
-        with pytest.raises(OptionError, match="seed must be"):
-            stream(seed, "a")
+
+
+@pytest.mark.parametrize("made", [np.zeros((29, 1), np.float32), np.zeros((30, 2), np.float32), np.zeros((30, 1))])
+def test_foreign_rows_that_do_not_fit_the_pool(made):
+    with pytest.raises(DataError, match=r"The foreign rows 'odd' have shape .*; the pool needs \(30, 1\) and float32"):
+        mix(parts(100, Foreign("odd", None, lambda n, t, y: made)), 0.3, "replace", 0)
+
+
+def test_a_source_without_foreign_rows_has_a_pool_of_its_own_rows_only():
+    alone = replace(parts(), foreign=())
+    rows, is_ood = mix(alone, 0, "replace", 0)
+    assert (sorted(rows[:, 0].tolist()), is_ood.any()) == (list(range(100)), False)
+    with pytest.raises(OptionError, match="no foreign rows; use ratio=0"):
+        mix(alone, 0.5, "replace", 0)
+    with pytest.raises(OptionError, match="these foreign rows have none"):
+        mix(alone, 0.5, "oliver", 0)

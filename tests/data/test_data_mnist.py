@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from wrssl.api import DataError
-from wrssl.data import addresses, load_scenario
+from wrssl.data import download, load_scenario
 from wrssl.data.readers.idx import read_idx
 from wrssl.data.sources import mnist
+from wrssl.errors import DataError
 
 
 def keys(rows) -> set[bytes]:
@@ -25,7 +25,7 @@ def raw(folder, name):
 @pytest.mark.parametrize("ood", ["fashion", "emnist", "mean", "mean-wrapped", "mixed"])
 def test_small_family(small_mnist, ood):
     scn = load_scenario("mnist", ood, 0.5, data_dir=small_mnist, labels_per_class=2)
-    # 600 training images, 2 of them copies: 99 held out, 20 labelled, 479 for the pool.
+    # 600 training images, 2 of them copies: 99 held out, 20 labeled, 479 for the pool.
     assert (len(scn.labeled[0]), len(scn.validation[0]), len(scn.unlabeled), len(scn.test[0])) == (20, 99, 479, 100)
     assert (int(scn._is_ood.sum()), scn.vat_epsilon, scn.noise, scn.notes) == (240, 3.0, 0.15, [])
     foreign = keys(scn.unlabeled[scn._is_ood])
@@ -88,19 +88,19 @@ def test_download_fetches_what_is_missing(small_mnist, tmp_path, monkeypatch):
 
     source = small_mnist / "FashionMNIST/raw/train-images-idx3-ubyte.gz"
     raw_fashion = source.read_bytes()
-    monkeypatch.setattr("wrssl.data.folder.fetch_first", fetch)
+    monkeypatch.setattr("wrssl.data.download.fetch_first", fetch)
     monkeypatch.setattr(mnist, "fetch_first", fetch)
     scn = load_scenario("mnist", "mixed", data_dir=tmp_path, download=True, labels_per_class=1)
     again = load_scenario("mnist", "mixed", data_dir=tmp_path, download=True, labels_per_class=1)
     assert torch.equal(scn.unlabeled, again.unlabeled)
-    assert asked == [addresses.FASHION["train-images-idx3-ubyte.gz"].urls[0], addresses.EMNIST_ARCHIVE.urls[0]]
+    assert asked == [download.FASHION["train-images-idx3-ubyte.gz"].urls[0], download.EMNIST_ARCHIVE.urls[0]]
     assert sorted(path.name for path in (tmp_path / "EMNIST" / "raw").iterdir()) == sorted(mnist._LETTERS)
     assert not (tmp_path / "EMNIST" / "evil").exists()
 
 
 def test_addresses_are_complete():
-    every = [*addresses.MNIST.values(), *addresses.FASHION.values(), *addresses.SVHN.values()]
-    every += [addresses.EMNIST_ARCHIVE, addresses.CIFAR10, addresses.CIFAR100]
+    every = [*download.MNIST.values(), *download.FASHION.values(), *download.SVHN.values()]
+    every += [download.EMNIST_ARCHIVE, download.CIFAR10, download.CIFAR100]
     assert all(len(bytes.fromhex(item.md5)) == 16 and item.urls for item in every)
     assert len({item.md5 for item in every}) == len(every)
     assert all(url.startswith(("http://", "https://")) for item in every for url in item.urls)

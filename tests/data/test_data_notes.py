@@ -3,15 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.api import DataError
 from wrssl.data import Scenario
+from wrssl.errors import DataError
 
 
 def rows(start: int, number: int) -> np.ndarray:
     return np.random.default_rng(start).normal(size=(number, 3)).astype(np.float32)
 
 
-PARTS = {"labelled": rows(1, 6), "validation": rows(2, 9), "test": rows(3, 12), "unlabelled": rows(4, 20)}
+PARTS = {"labeled": rows(1, 6), "validation": rows(2, 9), "test": rows(3, 12), "unlabeled": rows(4, 20)}
 
 
 def build(copies: dict[tuple[str, int], tuple[str, int]] | None = None, **kw) -> Scenario:
@@ -19,8 +19,8 @@ def build(copies: dict[tuple[str, int], tuple[str, int]] | None = None, **kw) ->
     for (part, row), (other, source) in (copies or {}).items():
         parts[part][row] = parts[other][source]
     return Scenario(
-        (parts["labelled"], [0, 1, 2] * 2),
-        parts["unlabelled"],
+        (parts["labeled"], [0, 1, 2] * 2),
+        parts["unlabeled"],
         (parts["validation"], [0, 1, 2] * 3),
         (parts["test"], [0, 1, 2] * 4),
         **kw,
@@ -34,11 +34,11 @@ def test_nothing_odd_nothing_said():
 @pytest.mark.parametrize(
     ("second", "first"),
     [
-        ("validation", "labelled"),
-        ("test", "labelled"),
+        ("validation", "labeled"),
+        ("test", "labeled"),
         ("test", "validation"),
-        ("unlabelled", "validation"),
-        ("unlabelled", "test"),
+        ("unlabeled", "validation"),
+        ("unlabeled", "test"),
     ],
 )
 def test_overlap_is_an_error_with_count_and_first_pair(second, first):
@@ -52,15 +52,15 @@ def test_overlap_is_an_error_with_count_and_first_pair(second, first):
     assert note.startswith(f"2 rows of the {second} part")
 
 
-def test_labelled_rows_in_the_pool_are_just_a_note():
-    (note,) = build({("unlabelled", 19): ("labelled", 5)}).notes
+def test_labeled_rows_in_the_pool_are_just_a_note():
+    (note,) = build({("unlabeled", 19): ("labeled", 5)}).notes
     assert note == (
-        "1 row of the unlabelled part is also in the labelled part (first: unlabelled row 19 equals labelled row 5)."
+        "1 row of the unlabeled part is also in the labeled part (first: unlabeled row 19 equals labeled row 5)."
     )
 
 
-def test_copies_within_one_part_are_nobodys_business():
-    assert build({("unlabelled", 0): ("unlabelled", 1), ("test", 0): ("test", 1)}).notes == []
+def test_copies_within_one_part_are_not_reported():
+    assert build({("unlabeled", 0): ("unlabeled", 1), ("test", 0): ("test", 1)}).notes == []
 
 
 def test_a_class_that_is_missing_in_validation():
@@ -85,5 +85,5 @@ def test_channels_last_images_are_suspected():
 
 
 def test_members_of_the_pool_are_called_by_their_names():
-    (note,) = build({("unlabelled", 19): ("labelled", 5)}, ids=[f"cats/{n}.png" for n in range(20)]).notes
-    assert note.endswith("(first: cats/19.png in the unlabelled part equals labelled row 5).")
+    (note,) = build({("unlabeled", 19): ("labeled", 5)}, ids=[f"cats/{n}.png" for n in range(20)]).notes
+    assert note.endswith("(first: cats/19.png in the unlabeled part equals labeled row 5).")

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.api import DataError
-from wrssl.data.pairs import different_pairs, mean_images, mean_of_taken, wrapped_images
+from wrssl.data.pairs import different_pairs, mean_of_taken, mean_of_two, pairs_of_taken
+from wrssl.data.sources.mean_wrapped import wrapped_mean_of_two
+from wrssl.errors import DataError
 
 
 @pytest.mark.parametrize(("size", "number"), [(500, 500), (500, 250), (40, 600), (3, 3)])
@@ -33,27 +34,29 @@ def test_pairs_of_a_lower_ratio_are_a_prefix():
     assert [(a + 250, b + 250) for a, b in low] == high[:150]
 
 
-def test_no_overflow():
-    images = np.array([200, 100, 255, 255, 0], dtype=np.uint8).reshape(5, 1, 1, 1)
-    means = mean_images(images, [(0, 0), (0, 1), (2, 3), (2, 4)])
-    assert means.flatten().tolist() == [200, 150, 255, 127]
+FIRST = np.array([200, 200, 255, 255, 100], dtype=np.uint8)
+SECOND = np.array([200, 100, 255, 0, 0], dtype=np.uint8)
+
+
+def test_means_do_not_overflow():
+    means = mean_of_two(FIRST, SECOND)
+    assert means.tolist() == [200, 150, 255, 127, 50]
     assert means.dtype == np.uint8
 
 
-def test_wrapped_images_are_what_eight_bits_give():
-    images = np.array([200, 100, 255, 255, 0], dtype=np.uint8).reshape(5, 1, 1, 1)
-    pairs = [(0, 0), (0, 1), (2, 3), (2, 4), (1, 4)]
-    wrapped = wrapped_images(images, pairs)
-    assert wrapped.flatten().tolist() == [72, 22, 127, 127, 50]
+def test_wrapped_means_are_what_eight_bits_give():
+    wrapped = wrapped_mean_of_two(FIRST, SECOND)
+    assert wrapped.tolist() == [72, 22, 127, 127, 50]
     assert wrapped.dtype == np.uint8
-    dark = images // 2  # sums below 256 do not wrap
-    assert np.array_equal(wrapped_images(dark, pairs), mean_images(dark, pairs))
+    dark = FIRST // 2, SECOND // 2  # sums below 256 do not wrap
+    assert np.array_equal(wrapped_mean_of_two(*dark), mean_of_two(*dark))
 
 
-def test_wrapped_images_are_made_of_the_pairs_of_the_means():
+def test_wrapped_means_are_made_of_the_pairs_of_the_means():
     rng = np.random.default_rng(0)
     taken, labels = rng.integers(0, 256, (30, 1, 4, 4), dtype=np.uint8), np.arange(30) % 5
-    means, wrapped = (mean_of_taken(0, flag).draw(30, taken, labels) for flag in (False, True))
+    kinds = mean_of_taken(0), pairs_of_taken("wrapped", 0, wrapped_mean_of_two)
+    means, wrapped = (kind.draw(30, taken, labels) for kind in kinds)
     assert np.array_equal(wrapped, np.where(means > 127, means - 128, means))
 
 

@@ -7,8 +7,8 @@ import struct
 import numpy as np
 import pytest
 
-from wrssl.api import DataError
 from wrssl.data.readers.restricted_pickle import read_pickle
+from wrssl.errors import DataError
 
 
 @pytest.mark.parametrize("protocol", range(6))

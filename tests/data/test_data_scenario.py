@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
-from wrssl.api import DataError, OptionError, WRSSLError
-from wrssl.data import Scenario, prepare
+from wrssl.data import Origin, Scenario, prepare
+from wrssl.errors import DataError, OptionError, WRSSLError
 
 
 def table(rows: int, seed: int = 0, features: int = 3) -> np.ndarray:
@@ -86,8 +86,8 @@ def test_tensor_dataset_frame_and_pil_images():
     assert torch.equal(plain.labeled[1], got.labeled[1])
     assert torch.equal(plain.unlabeled, got.unlabeled)
     assert torch.equal(scenario(unlabeled=TensorDataset(torch.from_numpy(table(20)))).unlabeled, plain.unlabeled)
-    grey, colour = images(4), images(4, 0, (3, 4, 4))
-    for array, turned in ((grey, grey[:, 0]), (colour, colour.transpose(0, 2, 3, 1))):
+    gray, color = images(4), images(4, 0, (3, 4, 4))
+    for array, turned in ((gray, gray[:, 0]), (color, color.transpose(0, 2, 3, 1))):
         scn = Scenario(Pairs(turned, [0, 1, 0, 1], pil.fromarray), images(5, 1, array.shape[1:]))
         assert np.array_equal(scn.labeled[0].numpy(), array)
 
@@ -161,21 +161,21 @@ ERRORS = {
     r"y.ravel\(\)": {"labeled": (table(6), np.zeros((6, 1)))},
     "at least two classes": {"labeled": (table(6), ["x"] * 6)},
     "cannot be sorted": {"labeled": (table(6), np.array([0, "a", None] * 2, dtype=object))},
-    "Label 2 of the labelled part is nan": {"labeled": (table(6), [0.0, 1.0, np.nan] * 2)},
+    "Label 2 of the labeled part is nan": {"labeled": (table(6), [0.0, 1.0, np.nan] * 2)},
     r"validation part has the class 7 \(and 1 more\)": {"validation": (table(9), [0, 1, 7] * 2 + [8, 0, 0])},
-    "test part has the class 'b', which no labelled": {"test": (table(12), ["b"] * 12)},
-    "labelled part is empty": {"labeled": ([], [])},
-    "unlabelled part is empty": {"unlabeled": table(0)},
-    "unlabelled part is empty ": {"unlabeled": []},
+    "test part has the class 'b', which no labeled": {"test": (table(12), ["b"] * 12)},
+    "labeled part is empty": {"labeled": ([], [])},
+    "unlabeled part is empty": {"unlabeled": table(0)},
+    "unlabeled part is empty ": {"unlabeled": []},
     "test Dataset is empty": {"test": Pairs([], [])},
-    r"unlabelled data has shape \(20,\)": {"unlabeled": table(20)[:, 0]},
+    r"unlabeled data has shape \(20,\)": {"unlabeled": table(20)[:, 0]},
     r"add the channel axis, for example X\[:, None\]": {"unlabeled": images(20)[:, 0]},
-    r"unlabelled part have shape \(4,\), those of the labelled part \(3,\)": {"unlabeled": table(20, features=4)},
+    r"unlabeled part have shape \(4,\), those of the labeled part \(3,\)": {"unlabeled": table(20, features=4)},
     r"test part have shape \(1, 4, 4\)": {"test": (images(12), [0] * 12)},
-    "unlabelled part is uint8 and the labelled part float32": {"unlabeled": (table(20) > 0).astype(np.uint8)},
-    "labelled part holds NaN or an infinite value, first in row 4": {"labeled": (nan(6, 4), [0, 1, 2] * 2)},
-    "unlabelled part holds NaN or an infinite value, first in row 17": {"unlabeled": nan(20, 17, -np.inf)},
-    "unlabelled part holds NaN or an infinite value, first in row 3": {"unlabeled": nan(20, 3).astype(np.float64)},
+    "unlabeled part is uint8 and the labeled part float32": {"unlabeled": (table(20) > 0).astype(np.uint8)},
+    "labeled part holds NaN or an infinite value, first in row 4": {"labeled": (nan(6, 4), [0, 1, 2] * 2)},
+    "unlabeled part holds NaN or an infinite value, first in row 17": {"unlabeled": nan(20, 17, -np.inf)},
+    "unlabeled part holds NaN or an infinite value, first in row 3": {"unlabeled": nan(20, 3).astype(np.float64)},
     "infinite value, first in row 2": {
         "unlabeled": np.where(np.arange(20)[:, None] == 2, 1e300, table(20).astype(float))
     },
@@ -186,8 +186,8 @@ ERRORS = {
     "is_ood holds values other than 0 and 1 ?": {"is_ood": ["a", "b"] * 10},
     "3 ids for 20 pool rows": {"ids": "abc"},
     "differ in shape": {"unlabeled": [[1.0, 2.0], [1.0]]},
-    "rows of the unlabelled data differ": {"unlabeled": [torch.zeros(2), torch.zeros(3)]},
-    "Item 1 of the unlabelled Dataset has shape": {"unlabeled": Pairs([np.zeros(3), np.zeros(4)])},
+    "rows of the unlabeled data differ": {"unlabeled": [torch.zeros(2), torch.zeros(3)]},
+    "Item 1 of the unlabeled Dataset has shape": {"unlabeled": Pairs([np.zeros(3), np.zeros(4)])},
     "has no length": {"unlabeled": Stream()},
     "must be pairs": {"labeled": Pairs(table(6))},
     "convert it to numbers": {"unlabeled": [["a", "b", "c"]] * 20},
@@ -220,7 +220,19 @@ def test_option_errors():
 
 def test_a_very_large_finite_sum_is_no_infinity():
     large = np.full((20, 3), 1e15, np.float32)
-    assert scenario(unlabeled=large).notes == []  # constant here, but not in the labelled part
+    assert scenario(unlabeled=large).notes == []  # constant here, but not in the labeled part
     large[4, 1] = 2e15
-    with pytest.raises(DataError, match=r"Row 4 of the unlabelled part holds 2e\+15"):
+    with pytest.raises(DataError, match=r"Row 4 of the unlabeled part holds 2e\+15"):
         scenario(unlabeled=large)
+
+
+def test_what_made_a_scenario_says_where_its_rows_come_from():
+    plain = scenario()
+    assert (plain.recipe, plain.folders, plain.reader, plain.skipped) == (None, None, None, [])
+    origin = Origin(recipe={"name": "mine"}, folders={"labeled": "x"}, skipped=[("a.png", "empty")], notes=["read"])
+    scn = scenario(origin=origin)
+    assert (scn.recipe, scn.folders, scn.reader) == ({"name": "mine"}, {"labeled": "x"}, None)
+    assert (scn.skipped, scn.notes[0]) == ([("a.png", "empty")], "read")
+    scn.skipped.append(("b.png", "empty"))
+    scn.notes.clear()
+    assert (len(origin.skipped), len(origin.notes)) == (1, 1)

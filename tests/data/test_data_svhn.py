@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from wrssl.api import DataError
 from wrssl.data import load_scenario
 from wrssl.data.readers.svhn import read_svhn
+from wrssl.errors import DataError
 
 
 def write(path, number, seed):
@@ -54,7 +54,7 @@ def test_scenario_from_train_and_from_extra(tmp_path):
         load_scenario("svhn", data_dir=tmp_path)
     write(tmp_path / "SVHN" / "test_32x32.mat", 60, 2)
     scn = load_scenario("svhn", data_dir=tmp_path, labels_per_class=4, ratio=0.5)
-    # 150 ID: 15 held out, 20 labelled, 115 for the pool; 150 foreign, 135 used.
+    # 150 ID: 15 held out, 20 labeled, 115 for the pool; 150 foreign, 135 used.
     assert (len(scn.labeled[0]), len(scn.validation[0]), len(scn.unlabeled), len(scn.test[0])) == (20, 15, 115, 30)
     assert (scn.classes.tolist(), scn.vat_epsilon, int(scn._is_ood.sum())) == ([0, 1, 2, 3, 4], 1.0, 58)
     extra, _ = write(tmp_path / "SVHN" / "extra_32x32.mat", 400, 3)

@@ -7,21 +7,21 @@ import pandas as pd
 import pytest
 
 import wrssl
-from wrssl.api import DataError
 from wrssl.data.frames import FrameEncoder
+from wrssl.errors import DataError
 
 
 def table(n, seed=0):
     random = np.random.default_rng(seed)
-    colour = random.choice(["red", "green"], n)
-    return pd.DataFrame({"size": random.normal(50, 10, n), "colour": colour, "old": random.random(n) < 0.5})
+    color = random.choice(["red", "green"], n)
+    return pd.DataFrame({"size": random.normal(50, 10, n), "color": color, "old": random.random(n) < 0.5})
 
 
 def labels(frame):
-    return np.where((frame["colour"] == "red").to_numpy(), "apple", "pear")
+    return np.where((frame["color"] == "red").to_numpy(), "apple", "pear")
 
 
-def test_frames_are_encoded_by_labelled_rows_and_pool():
+def test_frames_are_encoded_by_labeled_rows_and_pool():
     known, pool, held = table(30), table(50, 1), table(20, 2)
     scenario = wrssl.Scenario((known, labels(known)), pool, (held, labels(held)))
     encoder = FrameEncoder.fit(known, pool)
@@ -38,7 +38,7 @@ def test_a_stored_run_takes_data_frames(tmp_path):
         wrssl.Scenario((known, labels(known)), pool), weights="none", steps=60, out=tmp_path / "RUN", progress=False
     )
     assert (result.predict(new) == labels(new)).mean() > 0.9
-    shuffled = new[["old", "size", "colour"]]
+    shuffled = new[["old", "size", "color"]]
     np.testing.assert_array_equal(wrssl.load(tmp_path / "RUN").predict(shuffled), result.predict(new))
     assert len(result.judge(new)) == 30
     with pytest.raises(DataError, match="'old'"):

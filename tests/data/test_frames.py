@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wrssl.api import DataError, OptionError
 from wrssl.data.frames import FrameEncoder, TableScale
+from wrssl.errors import DataError, OptionError
 
-ROWS = 24  # enough labelled values to say what the scale is
+ROWS = 24  # enough labeled values to say what the scale is
 
 
 def numbers(rows: int, seed: int = 0) -> np.ndarray:
@@ -44,7 +44,7 @@ def one(labeled, pool, new=None, **options) -> tuple[list[str], list[list[float]
     return names, rows.tolist()
 
 
-def test_numbers_are_scaled_by_the_labelled_rows():
+def test_numbers_are_scaled_by_the_labeled_rows():
     own = numbers(ROWS)
     names, rows = one(own, numbers(50, 1), [0.0, 5.0, 1e9])
     assert names == ["c"]
@@ -69,7 +69,7 @@ def test_larger_stays_larger():
 
 
 @pytest.mark.parametrize(("rows", "alone"), [(4, False), (5, True)])
-def test_few_labelled_values_ask_the_pool(rows, alone):
+def test_few_labeled_values_ask_the_pool(rows, alone):
     own, pool = numbers(rows), 10 + numbers(30, 1)
     expected = by_hand(4.0, own if alone else [*own, *pool])
     assert one(own, pool, [4.0])[1] == [[pytest.approx(expected, rel=1e-6)]]
@@ -111,7 +111,7 @@ def test_booleans_stay_zero_and_one():
     assert one(own, [True] * 90, [True, False]) == (["c"], [[1.0], [0.0]])
     names, rows = one([*own, None], [True] * 90, [True, False, None])
     assert names == ["c", "c (missing)"]
-    assert rows == [[1.0, 0.0], [0.0, 0.0], [0.25, 1.0]]  # the mean of the labelled rows
+    assert rows == [[1.0, 0.0], [0.0, 0.0], [0.25, 1.0]]  # the mean of the labeled rows
 
 
 def test_categories_of_both_parts():
@@ -133,7 +133,7 @@ def test_of_many_categories_those_of_the_labels_come_first():
     assert names == ["c=often", "c=rare", "c=x", "c (other)", "c (missing)"]
     assert [row.index(1.0) for row in rows] == [0, 2, 3, 3, 3, 4]
     assert {sum(row) for row in rows} == {1.0}
-    # Of more labelled categories than there is room for, the frequent ones.
+    # Of more labeled categories than there is room for, the frequent ones.
     assert one(own, pool, limit=1)[0] == ["c=often", "c (other)", "c (missing)"]
     many = [f"{number:03}" for number in range(60)]
     assert len(one(many, many)[0]) == 51
@@ -244,7 +244,7 @@ def test_tables_that_do_not_fit(change, words):
         ([dt.datetime(2020, 1, 1)], [5], None, "Column 'c' holds dates in one part and numbers in another"),
         ([dt.datetime(2020, 1, 1)], ["soon"], None, "should hold dates, but one cell is 'soon'"),
         ([dt.datetime(2020, 1, 1)], [None], [5], "should hold dates, but it holds numbers"),
-        ([], [1], None, "labelled table is empty"),
+        ([], [1], None, "labeled table is empty"),
     ],
 )
 def test_cells_that_do_not_fit(labeled, pool, new, words):

@@ -14,11 +14,12 @@ import PIL
 import pytest
 from PIL import Image, ImageFile
 
-from wrssl.api import DataError
-from wrssl.data.images import ImageReader, cache, known, reader, writer
+from wrssl.data.images import ImageReader, cache, reader
+from wrssl.data.images import store as storing
 from wrssl.data.images.cache import Part, Work, cache_folder, read_part
-from wrssl.data.images.scan import scan
+from wrssl.data.images.files import scan
 from wrssl.data.images.store import open_rows
+from wrssl.errors import DataError
 
 READER = ImageReader((4, 4), 3)
 
@@ -26,7 +27,7 @@ READER = ImageReader((4, 4), 3)
 @pytest.fixture(autouse=True)
 def settled(monkeypatch):
     """Files of this very instant are trusted, except where a test is about that."""
-    monkeypatch.setattr(known, "_SETTLED", -1)
+    monkeypatch.setattr(cache, "_SETTLED", -1)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def test_a_repaired_file_comes_back_and_a_broken_one_goes(pool):
 
 
 def test_a_file_of_this_instant_is_read_again(pool, decoded, monkeypatch):
-    monkeypatch.setattr(known, "_SETTLED", 3600 * 10**9)
+    monkeypatch.setattr(cache, "_SETTLED", 3600 * 10**9)
     get(pool)
     decoded.clear()
     check(get(pool), [0, 1, 2, 3, 4, 5])
@@ -235,15 +236,15 @@ def test_an_index_that_does_not_fit_is_refused(pool):
     (store,) = stores(pool)
     rows, index = open_rows(store, READER.shape)
     for files in (index["files"][:-1], [[1, 2]], None, [["0.png", [1, 2, 3], None]]):
-        out = writer.RowWriter(store.parent, READER.shape, len(rows))
+        out = storing.RowWriter(store.parent, READER.shape, len(rows))
         for row in rows:
             out.append(row)
         out.finish(store, {"way": index["way"], "files": files})
-        assert known.look_up(store, index["way"], READER.shape) is None
-    assert known.look_up(store, index["way"] | {"size": [9, 9]}, READER.shape) is None
+        assert cache.look_up(store, index["way"], READER.shape) is None
+    assert cache.look_up(store, index["way"] | {"size": [9, 9]}, READER.shape) is None
 
 
-def test_old_stores_are_removed_when_nobody_can_use_them(pool):
+def test_old_stores_are_removed_once_no_program_can_use_them(pool):
     get(pool)
     (first,) = stores(pool)
     left = first.parent / ".part-killed"
@@ -294,7 +295,7 @@ def test_a_full_disk(pool, monkeypatch, room):
         left[0] -= done
         return done
 
-    monkeypatch.setattr(writer.os, "write", write)
+    monkeypatch.setattr(storing.os, "write", write)
     part = get(pool, jobs=2)
     assert values(part) == [0, 1, 2, 3, 4, 5]
     assert part.trouble == "No space left on device"
@@ -306,7 +307,7 @@ def test_trouble_at_the_very_end(pool, monkeypatch, step):
     def fail(*_):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(writer.os, step, fail)
+    monkeypatch.setattr(storing.os, step, fail)
     part = get(pool)
     assert values(part) == [0, 1, 2, 3, 4, 5]
     assert part.trouble == "Input/output error"
@@ -317,9 +318,9 @@ def test_rows_that_do_not_even_fit_into_memory(monkeypatch):
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(writer.np, "empty", full)
+    monkeypatch.setattr(storing.np, "empty", full)
     with pytest.raises(DataError, match="9 images do not fit into memory; name a cache_dir"):
-        writer.RowWriter(None, (3, 4, 4), 9)
+        storing.RowWriter(None, (3, 4, 4), 9)
 
 
 def test_an_interruption_leaves_nothing_behind(pool, monkeypatch):
@@ -366,7 +367,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert cache_folder(None) == tmp_path / "own"
     assert cache_folder(tmp_path / "given") == cache_folder(str(tmp_path / "given")) == tmp_path / "given"
     assert cache_folder(False) is None
-    monkeypatch.setattr(cache.os.path, "expanduser", lambda path: str(path))  # a user without a home
+    monkeypatch.setattr(cache.os.path, "expanduser", lambda path: str(path))  # there is no home folder
     monkeypatch.delenv("WRSSL_CACHE")
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_folder(None) is None

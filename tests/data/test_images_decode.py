@@ -60,7 +60,7 @@ def test_lossless_files_of_the_right_size_keep_their_pixels(tmp_path, ending):
     ("mode", "ending", "tolerance"),
     [("YCbCr", "tif", 3), ("YCbCr", "jpg", 12), ("CMYK", "tif", 1), ("CMYK", "jpg", 12), ("P", "png", 60)],
 )
-def test_colour_modes_look_like_the_picture(tmp_path, mode, ending, tolerance):
+def test_color_modes_look_like_the_picture(tmp_path, mode, ending, tolerance):
     path = tmp_path / f"a.{ending}"
     image = picture().convert(mode)
     image.save(path, **({"quality": 95, "subsampling": 0} if ending == "jpg" else {}))
@@ -68,10 +68,10 @@ def test_colour_modes_look_like_the_picture(tmp_path, mode, ending, tolerance):
 
 
 @pytest.mark.parametrize(("mode", "ending"), [("L", "png"), ("LA", "png"), ("L", "bmp"), ("L", "tif")])
-def test_grey_modes_have_equal_channels(tmp_path, mode, ending):
-    grey = picture().convert("L")
-    grey.convert(mode).save(tmp_path / f"a.{ending}")
-    expected = np.asarray(grey)
+def test_gray_modes_have_equal_channels(tmp_path, mode, ending):
+    gray = picture().convert("L")
+    gray.convert(mode).save(tmp_path / f"a.{ending}")
+    expected = np.asarray(gray)
     assert np.array_equal(read(tmp_path / f"a.{ending}"), np.stack([expected] * 3))
     assert np.array_equal(read(tmp_path / f"a.{ending}", channels=1), expected[None])
 
@@ -81,25 +81,25 @@ def test_bilevel_images_are_black_and_white(tmp_path):
     assert np.array_equal(read(tmp_path / "a.png", channels=1)[0], 255 * np.eye(16, dtype=np.uint8))
 
 
-def test_one_channel_is_the_luminance_of_colours(tmp_path):
+def test_one_channel_is_the_luminance_of_colors(tmp_path):
     picture(40, 30).save(tmp_path / "a.png")
-    colours = read(tmp_path / "a.png")
-    expected = np.asarray(Image.fromarray(colours.transpose(1, 2, 0)).convert("L"))
+    colors = read(tmp_path / "a.png")
+    expected = np.asarray(Image.fromarray(colors.transpose(1, 2, 0)).convert("L"))
     assert np.array_equal(read(tmp_path / "a.png", channels=1)[0], expected)
 
 
 @pytest.mark.parametrize("factor", [1, 4, 16, 64, 256])  # 8, 10, 12, 14 and 16 bits
 @pytest.mark.parametrize(("kind", "ending"), [("u2", "png"), ("i4", "tif"), ("f4", "tif")])
-def test_deep_grey_uses_the_bits_that_are_used(tmp_path, factor, kind, ending):
-    grey = np.arange(256, dtype=np.int64).reshape(16, 16)
-    Image.fromarray((grey * factor).astype(kind)).save(tmp_path / f"a.{ending}")
-    assert np.array_equal(read(tmp_path / f"a.{ending}", channels=1)[0], grey)
+def test_deep_gray_uses_the_bits_that_are_used(tmp_path, factor, kind, ending):
+    gray = np.arange(256, dtype=np.int64).reshape(16, 16)
+    Image.fromarray((gray * factor).astype(kind)).save(tmp_path / f"a.{ending}")
+    assert np.array_equal(read(tmp_path / f"a.{ending}", channels=1)[0], gray)
 
 
-def test_big_endian_deep_grey(tmp_path):
-    grey = np.arange(256, dtype=np.uint16).reshape(16, 16)
-    Image.frombytes("I;16B", (16, 16), (grey * 256).astype(">u2").tobytes()).save(tmp_path / "a.tif")
-    assert np.array_equal(read(tmp_path / "a.tif", channels=1)[0], grey)
+def test_big_endian_deep_gray(tmp_path):
+    gray = np.arange(256, dtype=np.uint16).reshape(16, 16)
+    Image.frombytes("I;16B", (16, 16), (gray * 256).astype(">u2").tobytes()).save(tmp_path / "a.tif")
+    assert np.array_equal(read(tmp_path / "a.tif", channels=1)[0], gray)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_big_endian_deep_grey(tmp_path):
     ],
     ids=["unit", "signed", "wide", "holes"],
 )
-def test_floating_point_grey_spans_its_range(tmp_path, values):
+def test_floating_point_gray_spans_its_range(tmp_path, values):
     Image.fromarray(np.array(values, dtype=np.float32).reshape(16, 16)).save(tmp_path / "a.tif")
     flat = read(tmp_path / "a.tif", channels=1).reshape(-1).astype(int)
     assert np.abs(flat[2:] - np.arange(2, 256)).max() <= 3
@@ -120,7 +120,7 @@ def test_floating_point_grey_spans_its_range(tmp_path, values):
     assert flat[-1] == 255
 
 
-def test_constant_negative_and_never_finite_grey(tmp_path):
+def test_constant_negative_and_never_finite_gray(tmp_path):
     Image.fromarray(np.full((4, 4), -7.0, dtype=np.float32)).save(tmp_path / "flat.tif")
     assert not read(tmp_path / "flat.tif").any()
     Image.fromarray(np.full((4, 4), np.nan, dtype=np.float32)).save(tmp_path / "nan.tif")
@@ -139,14 +139,14 @@ def test_transparent_parts_are_white(tmp_path):
         assert np.array_equal(read(tmp_path / f"a.{ending}"), expected), ending
 
 
-def test_a_transparent_colour_is_white(tmp_path):
-    colours = Image.fromarray(np.repeat(np.arange(16, dtype=np.uint8), 16).reshape(16, 16))
-    palette = colours.convert("P")
+def test_a_transparent_color_is_white(tmp_path):
+    colors = Image.fromarray(np.repeat(np.arange(16, dtype=np.uint8), 16).reshape(16, 16))
+    palette = colors.convert("P")
     palette.putpalette([value for index in range(256) for value in (index, 10, 20)])
     palette.save(tmp_path / "p.png", transparency=3)
     palette.save(tmp_path / "steps.png", transparency=bytes([255, 255, 255, 0] + [255] * 252))
     Image.fromarray(np.asarray(palette.convert("RGB"))).save(tmp_path / "rgb.png", transparency=(3, 10, 20))
-    colours.save(tmp_path / "l.png", transparency=3)
+    colors.save(tmp_path / "l.png", transparency=3)
     for name in ("p.png", "steps.png", "rgb.png", "l.png"):
         row = read(tmp_path / name)
         assert (row[:, 3] == 255).all(), name

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.api import OptionError
-from wrssl.data.images.holdout import automatic, by_share, check_share, hold_out
+from wrssl.data.images.folders import automatic, by_share, check_share, hold_out
+from wrssl.errors import OptionError
 
 
 def rows(number: int) -> np.ndarray:

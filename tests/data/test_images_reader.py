@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wrssl.api import DataError, OptionError
-from wrssl.data.images import ImageReader, decode, waiting
-from wrssl.data.images.parallel import choose_jobs, in_order
-from wrssl.data.images.reader import make_reader
+from wrssl import progress
+from wrssl.data.images import ImageReader, decode
+from wrssl.data.images.reader import choose_jobs, in_order, make_reader
+from wrssl.errors import DataError, OptionError
 
 READER = ImageReader((4, 6), 3)
 
@@ -115,13 +115,13 @@ def test_several_threads_work_at_once_and_not_too_far_ahead():
 
     results = in_order(work, range(1000), jobs=3, batch=1)
     assert next(results) == 0
-    time.sleep(0.05)  # nobody takes results now
+    time.sleep(0.05)  # no result is taken meanwhile
     assert len(begun) <= 7
     results.close()
     assert list(in_order(work, range(3, 50), 3, 4)) == [-item for item in range(3, 50)]
 
 
-def test_who_stops_listening_stops_the_work():
+def test_closing_the_results_stops_the_work():
     gate, begun = threading.Event(), []
 
     def work(item: int) -> int:
@@ -150,29 +150,36 @@ class Screen(io.StringIO):
         return True
 
 
-def test_the_bar_comes_after_two_seconds_and_knows_the_rest(monkeypatch):
+def watch(monkeypatch, patience: float) -> Screen:
+    """A terminal in place of standard error; in the test itself, as pytest replaces it again after the fixtures."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    assert list(waiting.counted(iter(range(50)), "Reading", 50, None)) == list(range(50))
-    assert screen.getvalue() == ""
-    monkeypatch.setattr(waiting, "PATIENCE", 0.05)
-
-    def slow():
-        for item in range(5):
-            time.sleep(0.04)
-            yield item
-
     monkeypatch.setenv("TERM", "xterm")
-    assert list(waiting.counted(slow(), "Reading", 5, None)) == list(range(5))
-    assert "Reading" in screen.getvalue()
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    return screen
+
+
+def test_a_bar_counts_the_files_once_reading_takes_long(tmp_path, monkeypatch):
+    paths, screen = save(tmp_path, 5), watch(monkeypatch, 60)
+    assert len(READER.read(paths)[0]) == 5
+    assert screen.getvalue() == ""
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    assert len(READER.read(paths, jobs=2)[0]) == 5
+    assert "Reading images" in screen.getvalue()
     assert "/5" in screen.getvalue()
-    assert "0:0" in screen.getvalue()
 
 
-def test_nothing_is_shown_where_nobody_watches(monkeypatch, capsys):
-    monkeypatch.setattr(waiting, "PATIENCE", 0)
-    list(waiting.counted(iter(range(5)), "Reading", 5, None))
-    list(waiting.counted(iter(range(5)), "Reading", 5, False))
+@pytest.mark.parametrize("show", [None, False])
+def test_nothing_is_shown_without_a_terminal(tmp_path, monkeypatch, capsys, show):
+    monkeypatch.setattr(progress, "PATIENCE", 0)
+    READER.read(save(tmp_path, 5), show)
     assert capsys.readouterr() == ("", "")
-    list(waiting.counted(iter(range(5)), "Reading", 5, True))
-    assert capsys.readouterr().out == ""
+
+
+def test_the_caller_decides_about_the_bar(tmp_path, monkeypatch):
+    paths, screen = save(tmp_path, 5), watch(monkeypatch, 60)
+    READER.read(paths, True)
+    assert "Reading images" in screen.getvalue()
+    screen = watch(monkeypatch, 0)
+    READER.read(paths, False)
+    assert screen.getvalue() == ""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from wrssl.api import DataError
 from wrssl.data.images import image_files
-from wrssl.data.images.scan import printable, scan
+from wrssl.data.images.files import printable, scan
+from wrssl.errors import DataError
 
 links = pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import wrssl
 from wrssl.api import OptionError
-from wrssl.data.frames import TableScale
+from wrssl.data import TableScale
 from wrssl.estimator import WRSSLClassifier, run
 
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from wrssl.estimator import WRSSLClassifier
-from wrssl.models.init import init_default
+from wrssl.models import init_default
 
 
 def quick(**options) -> WRSSLClassifier:

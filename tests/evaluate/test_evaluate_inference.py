@@ -1,4 +1,4 @@
-"""Logits of many examples: evaluation mode, nothing left behind; accuracy and loss; the door to the truth."""
+"""Logits of many examples: evaluation mode, nothing left behind; accuracy and loss; the truth about the pool."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from wrssl import Scenario, convert_batchnorm
-from wrssl.evaluate.infer import CHUNK, accuracy_and_loss, logits_of
-from wrssl.evaluate.truth import is_ood
+from wrssl.evaluate import accuracy_and_loss, is_ood, logits_of
+from wrssl.evaluate.inference import CHUNK
 
 
 @pytest.fixture(autouse=True)
-def nobody_touches_the_global_generator(global_rng_untouched):
+def global_generator_untouched(global_rng_untouched):
     """Dropout would, if the mode were wrong."""
 
 

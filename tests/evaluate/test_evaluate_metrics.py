@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
+from wrssl.evaluate import auroc, average_precision, fpr_at_tpr
 
 
 @pytest.mark.parametrize("values", [2, 5, 10**6], ids=["binary", "ties", "distinct"])

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 import torch
 
-from wrssl.evaluate.verdicts import FALSE_DROP_RATE, energy, verdict_of, verdict_table
-from wrssl.priors.calibrate import conformal_p
+from wrssl.evaluate import FALSE_DROP_RATE, energy, verdict_of, verdict_table
+from wrssl.judging import Belonging
+from wrssl.priors import conformal_p
 
 
 def randn(*shape, seed):
@@ -23,7 +24,7 @@ def test_energy_is_minus_log_sum_exp():
     z = randn(5, 4, seed=0).double()
     np.testing.assert_allclose(energy(z).numpy(), -np.log(np.exp(z.numpy()).sum(1)), rtol=1e-12)
     assert torch.isfinite(energy(torch.tensor([[1000.0, 0.0], [-1000.0, -1000.0]]))).all()
-    assert energy(torch.tensor([[0.0, 0.0]])) > energy(torch.tensor([[9.0, 0.0]])), "nothing recognised is stranger"
+    assert energy(torch.tensor([[0.0, 0.0]])) > energy(torch.tensor([[9.0, 0.0]])), "nothing recognized is stranger"
 
 
 def test_conformal_p_by_hand():
@@ -36,8 +37,8 @@ def test_conformal_p_by_hand():
 @pytest.mark.parametrize("n", [1, 4, 19, 20])
 def test_at_most_a_share_a_of_those_that_belong_has_p_below_a(n):
     """Exactly, over the n + 1 equally likely ranks of a member among the references."""
-    everyone = np.arange(float(n + 1))
-    p = np.array([conformal_p(everyone[[k]], everyone[np.arange(n + 1) != k])[0] for k in range(n + 1)])
+    scores = np.arange(float(n + 1))
+    p = np.array([conformal_p(scores[[k]], scores[np.arange(n + 1) != k])[0] for k in range(n + 1)])
     for count in range(n + 2):
         a = count / (n + 1)
         assert (p <= a).sum() == count, "valid, and as sharp as possible"
@@ -101,14 +102,14 @@ def test_the_table_by_hand():
 
 
 def test_a_high_energy_is_strange():
-    """Logits of nothing recognised among references that are recognised, and the other way round."""
+    """Logits of nothing recognized among references that are recognized, and the other way round."""
     sure, unsure = torch.tensor([[9.0, 0.0]]), torch.tensor([[0.0, 0.0]])
     for member, reference, score in ((unsure, sure, 1 - 1 / 40), (sure, unsure, 0.0)):
         frame = verdict_table(None, member, reference.repeat(39, 1), np.ones(1), None, None, np.arange(2))
         assert frame["ood_score"].tolist() == pytest.approx([score])
 
 
-class Opinion:
+class Judge:
     """p-values and scores of its own for members 0 … 49, and a list of the parts that it was asked about."""
 
     def __init__(self, silent_before=0):
@@ -117,14 +118,16 @@ class Opinion:
 
     def __call__(self, rows):
         self.asked.append((rows.start, rows.stop))
-        return None if rows.start < self.silent_before else (self.p[rows], self.score[rows])
+        if rows.start < self.silent_before:
+            return None
+        return Belonging(self.p[rows], self.score[rows], np.zeros(len(self.p[rows])))
 
 
 @pytest.mark.parametrize("part", [7, 25, 50])
-def test_a_better_judge_than_the_energy_decides_who_belongs(part):
-    """Its p makes the verdict and its score is shown; labels and confidence are the network's, weights as given."""
+def test_the_judgment_of_the_weighting_replaces_that_of_the_energy(part):
+    """Its p makes the verdict and its score is shown; labels and confidence are the network's, weights as passed."""
     plain, logits, reference, weight = table()
-    judge = Opinion()
+    judge = Judge()
     frame = verdict_table(
         plain["id"], logits.split(part), reference, weight, None, None, np.array(["cat", "dog", "eel"]), belonging=judge
     )
@@ -139,12 +142,12 @@ def test_a_better_judge_than_the_energy_decides_who_belongs(part):
     assert frame[untouched].equals(plain[untouched])
 
 
-def test_where_the_judge_has_no_opinion_the_energy_decides():
+def test_where_the_weighting_has_no_judgment_the_energy_decides():
     plain, logits, reference, weight = table()
     rest = plain["id"], logits.split(10), reference, weight, None, None, np.array(["cat", "dog", "eel"])
-    assert verdict_table(*rest, belonging=Opinion(silent_before=50)).equals(plain)
+    assert verdict_table(*rest, belonging=Judge(silent_before=50)).equals(plain)
     assert verdict_table(*rest[:1], logits, *rest[2:], belonging=lambda rows: None).equals(plain)
-    judge = Opinion(silent_before=20)
+    judge = Judge(silent_before=20)
     mixed = verdict_table(*rest, belonging=judge)
     assert mixed["ood_score"].tolist() == [*plain["ood_score"][:20], *judge.score[20:]]
 
@@ -173,7 +176,7 @@ def test_types_and_what_is_unknown(known):
     ("n", "rate", "possible"), [(18, 0.05, False), (19, 0.05, True), (8, 0.1, False), (9, 0.1, True)]
 )
 def test_with_too_few_references_nothing_is_dropped(n, rate, possible):
-    """The smallest p is 1/(n + 1): below n = 1/rate − 1 nobody can be that strange."""
+    """The smallest p is 1/(n + 1): below n = 1/rate − 1 no member can be that strange."""
     reference = 5 + randn(n, 3, seed=4).abs()
     frame = verdict_table(range(4), torch.full((4, 3), -50.0), reference, np.ones(4), None, None, np.arange(3), rate)
     assert (frame["verdict"] == "drop").all() == possible

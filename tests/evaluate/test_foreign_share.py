@@ -1,11 +1,11 @@
-"""How much of a pool looks foreign."""
+"""The share of a pool that does not belong."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from wrssl.evaluate.foreign import foreign_share
+from wrssl.evaluate import foreign_share
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.7])
@@ -19,7 +19,7 @@ def test_a_pool_that_looks_more_than_familiar_has_none():
     assert foreign_share(np.full(10, 0.1)) == 0.0
 
 
-def test_everybody_foreign():
+def test_a_pool_that_is_all_foreign():
     assert foreign_share(np.full(10, 0.99)) == 1.0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wrssl.evaluate.paired import correlation, paired_interval
+from wrssl.evaluate import correlation, paired_interval
 
 
 def test_independent_differences_get_the_interval_of_the_t_test():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from wrssl.evaluate.columns import identifiers, label_column, smallest_whole, whole_numbers
+from wrssl.evaluate.verdicts import identifiers, label_column, smallest_whole, whole_numbers
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from wrssl.fast import compiled, kernel, tensors
 from wrssl.fast.block import BareBlock, FusedBlock
 from wrssl.fast.conditions import constant_parameters
 from wrssl.fast.window import WindowConv
-from wrssl.hypergrad.forward import tangent
+from wrssl.hypergrad import tangent
 from wrssl.norm import Source, WeightedBatchNorm2d, statistics
 
 W = torch.tensor([0.9, 0.1, 0.0, 0.5, 1.0], dtype=torch.float64)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wrssl.hypergrad import HeadProblem
+from wrssl.hypergrad import HeadProblem, HeadRows
 
 Arguments = tuple[Any, ...]
 
@@ -41,12 +41,25 @@ def head_arguments() -> Callable[..., Arguments]:
     return make
 
 
+def problem_of(
+    W: Tensor, b: Tensor | None, h_l: Tensor, y_l: Tensor, h_u: Tensor, targets: Tensor, w: Tensor, h_v: Tensor,
+    y_v: Tensor, **options: Any,
+) -> HeadProblem:  # fmt: skip
+    return HeadProblem(W, b, HeadRows(h_l, y_l), HeadRows(h_u, targets), HeadRows(h_v, y_v), w, **options)
+
+
+@pytest.fixture
+def head_problem() -> Callable[..., HeadProblem]:
+    """A head problem from nine tensors in the order of ``head_hypergradient``, and options of ``HeadProblem``."""
+    return problem_of
+
+
 @pytest.fixture
 def head(head_arguments: Callable[..., Arguments]) -> Callable[..., HeadProblem]:
     """A head problem; sizes and the seed as in ``head_arguments``, everything else goes to ``HeadProblem``."""
 
     def make(**keywords: Any) -> HeadProblem:
         sizes = {name: keywords.pop(name) for name in ("seed", "d", "C", "n_l", "n_u", "n_v") if name in keywords}
-        return HeadProblem(*head_arguments(**sizes), **{"ridge": 0.1, **keywords})
+        return problem_of(*head_arguments(**sizes), **{"ridge": 0.1, **keywords})
 
     return make

@@ -1,4 +1,4 @@
-"""Checks 1, 4 and 8 for the last layer: closed forms against autograd, guards, no graph."""
+"""Checks 1, 4 and 8 for the last layer: closed forms against autograd, errors for wrong inputs, no graph."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import torch.nn.functional as F
 from torch import nn
 
 from wrssl.api import DataError, OptionError
-from wrssl.hypergrad import LOSSES, HeadProblem, NetworkProblem, automatic, head_hypergradient, implicit_hypergradient
+from wrssl.hypergrad import (
+    LOSSES,
+    HeadProblem,
+    HeadRows,
+    NetworkProblem,
+    automatic,
+    head_hypergradient,
+    implicit_hypergradient,
+)
 
 
 def close(a, b, tolerance=1e-12):
@@ -21,12 +29,12 @@ def loss(request):
 
 
 @pytest.fixture(params=[True, False], ids=["bias", "no bias"])
-def case(request, loss, head_arguments):
+def case(request, loss, head_arguments, head_problem):
     """A head problem with λ = 3, μ = 0.2, δ = 0, and the same three losses written down with autograd."""
     W, b, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments()
     if not request.param:
         b = None
-    problem = HeadProblem(W, b, h_l, y_l, h_u, t, w, h_v, y_v, zloss=loss, coef=3.0, ridge=0.2)
+    problem = head_problem(W, b, h_l, y_l, h_u, t, w, h_v, y_v, zloss=loss, coef=3.0, ridge=0.2)
 
     def logits(theta, h):
         return h @ theta.T if b is None else h @ theta[:, :-1].T + theta[:, -1]
@@ -68,10 +76,10 @@ def test_mixed_term_is_double_backward_and_forward_mode(case, randn):
     close(closed, network.mixed(theta.detach().reshape(-1), q.reshape(-1)))
 
 
-def test_the_defaults_are_cross_entropy_one_to_one_and_nothing_else(head_arguments, randn):
+def test_the_defaults_are_cross_entropy_with_coefficient_one(head_arguments, randn, head_problem):
     """λ = 1, no ridge, no damping, the exact Hessian; in ``head_hypergradient`` too."""
     W, b, h_l, y_l, h_u, t, w, *_ = arguments = head_arguments()
-    problem, stated = HeadProblem(*arguments), HeadProblem(*arguments, zloss="ce", coef=1.0, ridge=0.0, damping=0.0)
+    problem, stated = head_problem(*arguments), head_problem(*arguments, zloss="ce", coef=1.0, ridge=0.0, damping=0.0)
     theta = problem.start()
     r = F.cross_entropy(F.linear(h_u, W, b), t, reduction="none")
     close(problem.train_loss(theta), F.cross_entropy(F.linear(h_l, W, b), y_l) + (w * r).mean())
@@ -80,28 +88,31 @@ def test_the_defaults_are_cross_entropy_one_to_one_and_nothing_else(head_argumen
     assert torch.equal(problem.curvature(theta)(u), stated.curvature(theta)(u))
     plain = implicit_hypergradient(stated, "exact").gradient
     assert torch.equal(head_hypergradient(*arguments), plain)
-    other = implicit_hypergradient(HeadProblem(*arguments, zloss="mse", curvature="gauss-newton"), "exact").gradient
+    other = implicit_hypergradient(head_problem(*arguments, zloss="mse", curvature="gauss-newton"), "exact").gradient
     assert torch.equal(head_hypergradient(*arguments, loss="mse", curvature="gauss-newton"), other)
 
 
-def test_the_tensors_have_names_and_the_options_no_places(head_arguments):
+def test_the_tensors_have_names_and_the_options_are_keyword_only(head_arguments):
     arguments, names = head_arguments(), ("W", "b", "h_l", "y_l", "h_u", "targets", "w", "h_v", "y_v")
     named = dict(zip(names, arguments, strict=True))
     assert torch.equal(head_hypergradient(**named, ridge=0.1), head_hypergradient(*arguments, ridge=0.1))
-    assert torch.equal(HeadProblem(**named).start(), HeadProblem(*arguments).start())
-    for function in (head_hypergradient, HeadProblem):
+    W, b, h_l, y_l, h_u, targets, w, h_v, y_v = arguments
+    rows = {"labeled": HeadRows(h_l, y_l), "unlabeled": HeadRows(h_u, targets), "validation": HeadRows(h_v, y_v)}
+    by_name, by_place = HeadProblem(W=W, b=b, **rows, w=w), HeadProblem(W, b, *rows.values(), w)
+    assert torch.equal(implicit_hypergradient(by_name).gradient, implicit_hypergradient(by_place).gradient)
+    for function, given in ((head_hypergradient, arguments), (HeadProblem, (W, b, *rows.values(), w))):
         with pytest.raises(TypeError, match="positional"):
-            function(*arguments, "ce")
+            function(*given, "ce")
 
 
 @pytest.mark.parametrize(("ridge", "damping"), [(0.0, 0.0), (0.2, 0.0), (0.0, 0.3), (0.2, 0.3)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_gauss_newton_is_the_sum_over_the_rows(loss, bias, ridge, damping, head_arguments, randn):
+def test_gauss_newton_is_the_sum_over_the_rows(loss, bias, ridge, damping, head_arguments, randn, head_problem):
     """``Σ_i c_i M_i q h_i h_iᵀ + (μ + δ) q``, row by row; M is S for ce and kl, (2/C) S² for mse, 0 for entropy."""
     W, b, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments()
     t = 3 * t if loss == "ce" else t  # targets that sum to 3: M = 3 S
     options = {"zloss": loss, "coef": 2.0, "ridge": ridge, "damping": damping, "curvature": "gauss-newton"}
-    problem = HeadProblem(W, b if bias else None, h_l, y_l, h_u, t, w, h_v, y_v, **options)
+    problem = head_problem(W, b if bias else None, h_l, y_l, h_u, t, w, h_v, y_v, **options)
     theta = problem.start()
     q = randn(*theta.shape, seed=53)
     expected = (ridge + damping) * q
@@ -133,9 +144,9 @@ def test_automatic_loss_gives_the_same_hypergradient(loss, head):
     close(closed, auto, 1e-10)
 
 
-def test_head_and_network_agree_on_a_linear_model(head_arguments):
+def test_head_and_network_agree_on_a_linear_model(head_arguments, head_problem):
     W, b, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments()
-    head = HeadProblem(W, b, h_l, y_l, h_u, t, w, h_v, y_v, zloss="mse", coef=2.0, ridge=0.1, damping=0.3)
+    head = head_problem(W, b, h_l, y_l, h_u, t, w, h_v, y_v, zloss="mse", coef=2.0, ridge=0.1, damping=0.3)
     network = NetworkProblem(
         {"W": W, "b": b},
         lambda p: F.cross_entropy(F.linear(h_l, p["W"], p["b"]), y_l),
@@ -175,30 +186,30 @@ def test_no_graph_is_kept_and_nothing_is_changed(head_arguments):
     assert all(x.grad is None for x in attached)
 
 
-def test_model_is_bit_identical_after_the_look_ahead(head_arguments):
+def test_model_is_bit_identical_after_the_look_ahead(head_arguments, head_problem):
     _, _, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments()
     layer = nn.utils.skip_init(nn.Linear, 5, 3).double()
     with torch.no_grad():
         layer.weight.copy_(head_arguments()[0])
         layer.bias.copy_(head_arguments()[1])
     before = {name: value.clone() for name, value in layer.state_dict().items()}
-    problem = HeadProblem(layer.weight, layer.bias, h_l, y_l, h_u, t, w, h_v, y_v, ridge=0.1)
+    problem = head_problem(layer.weight, layer.bias, h_l, y_l, h_u, t, w, h_v, y_v, ridge=0.1)
     first = implicit_hypergradient(problem, "neumann", lookahead=10).gradient
     assert all(torch.equal(value, before[name]) for name, value in layer.state_dict().items())
     assert torch.equal(first, implicit_hypergradient(problem, "neumann", lookahead=10).gradient)
 
 
-def test_without_a_bias_theta_is_a_copy_too(head_arguments):
+def test_without_a_bias_theta_is_a_copy_too(head_arguments, head_problem):
     W, _, *rest = head_arguments()
-    before, problem = W.clone(), HeadProblem(W, None, *rest)
+    before, problem = W.clone(), head_problem(W, None, *rest)
     problem.start().zero_()
     assert torch.equal(problem.start(), before)
     assert torch.equal(W, before)
     assert problem.start().shape == W.shape
 
 
-def test_by_hand():
-    # One feature h = 1, two classes, W = 0: p = (½, ½). Labelled and validation class 0, target class 1, w = 1, μ = 1.
+def test_by_hand(head_problem):
+    # One feature h = 1, two classes, W = 0: p = (½, ½). Labeled and validation class 0, target class 1, w = 1, μ = 1.
     # ∇L_T = (−½, ½) + (½, −½) = 0: stationary. On (1, −1), H = 2·½ + 1 = 2. v = (−½, ½), q = (−¼, ¼).
     # dL_V/dw = −⟨(½, −½), q⟩ = ¼: this example hurts. P = 0 with α = 1: ½.
     one, zero = torch.ones(1, 1, dtype=torch.float64), torch.tensor([0])
@@ -208,11 +219,11 @@ def test_by_hand():
         close(head_hypergradient(*arguments, ridge=1.0, **options), torch.tensor([0.25], dtype=torch.float64))
     p0 = head_hypergradient(*arguments, ridge=1.0, solver="neumann", terms=0, alpha=1.0)
     close(p0, torch.tensor([0.5], dtype=torch.float64))
-    estimate = implicit_hypergradient(HeadProblem(*arguments, ridge=1.0), "exact", lookahead=3)
+    estimate = implicit_hypergradient(head_problem(*arguments, ridge=1.0), "exact", lookahead=3)
     close(estimate.stationarity, torch.tensor(0.0, dtype=torch.float64))
     close(estimate.largest_eigenvalue, torch.tensor(2.0, dtype=torch.float64), 1e-4)
     close(
-        HeadProblem(*arguments, coef=4.0).mixed(arguments[0], torch.eye(2, dtype=torch.float64)[:, :1]),
+        head_problem(*arguments, coef=4.0).mixed(arguments[0], torch.eye(2, dtype=torch.float64)[:, :1]),
         torch.tensor([-2.0], dtype=torch.float64),
     )
 
@@ -261,8 +272,13 @@ def test_other_mistakes_are_refused_with_a_sentence(head_arguments):
         with_argument(5, good[5].argmax(1))
     with pytest.raises(DataError, match="validation"):
         head_hypergradient(*good[:7], good[7][:0], good[8][:0])
-    for options in ({"loss": "hinge"}, {"solver": "lu"}, {"curvature": "fisher"}, {"mixed_at": "middle"}):
-        with pytest.raises(OptionError, match="use"):
+    for options, remedy in (
+        ({"loss": "hinge"}, "use one of ce, mse, kl, entropy"),
+        ({"solver": "lu"}, "choose one of neumann, cg, exact"),
+        ({"curvature": "fisher"}, 'use "exact" or "gauss-newton"'),
+        ({"mixed_at": "middle"}, 'use "start" or "end"'),
+    ):
+        with pytest.raises(OptionError, match=remedy):
             head_hypergradient(*good, **options)
 
 

@@ -9,14 +9,13 @@ from wrssl.api import DivergenceError, OptionError
 from wrssl.hypergrad import (
     CheckResult,
     Estimate,
-    HeadProblem,
     check_head,
     check_one_step,
     compare,
     exact,
     stationary_point,
 )
-from wrssl.hypergrad.check import _spread
+from wrssl.hypergrad.check import _evenly_spaced
 from wrssl.hypergrad.forward import directional
 
 
@@ -33,9 +32,9 @@ def test_the_exact_estimate_passes(head, loss):
     assert "stationarity" in str(result)
 
 
-def test_a_float32_head_is_checked_in_float64(head_arguments):
+def test_a_float32_head_is_checked_in_float64(head_arguments, head_problem):
     single = (x.float() if x.is_floating_point() else x for x in head_arguments())
-    assert check_head(HeadProblem(*single, ridge=0.1)).passed
+    assert check_head(head_problem(*single, ridge=0.1)).passed
 
 
 def test_a_damped_gauss_newton_estimate_is_measured_against_the_same_truth(head):
@@ -111,9 +110,9 @@ def test_one_step_check_works_for_heads_too(head):
     assert result.passed
 
 
-def test_one_step_check_in_float32(head_arguments):
+def test_one_step_check_in_float32(head_arguments, head_problem):
     single = (x.float() if x.is_floating_point() else x for x in head_arguments())
-    assert check_one_step(HeadProblem(*single, ridge=0.1), 1.0, epsilon=0.3, tolerance=2e-2).passed
+    assert check_one_step(head_problem(*single, ridge=0.1), 1.0, epsilon=0.3, tolerance=2e-2).passed
 
 
 def test_options_that_do_not_go_together(head):
@@ -139,7 +138,7 @@ def test_forward_mode():
     ("size", "chosen"), [(0, []), (1, [0]), (2, [0, 1]), (8, list(range(8))), (30, [0, 4, 8, 12, 17, 21, 25, 29])]
 )
 def test_eight_examples_are_spread_over_the_batch(size, chosen):
-    assert _spread(size) == chosen
+    assert _evenly_spaced(size) == chosen
 
 
 def test_results_hold_a_tolerance_of_their_own_and_are_compared_as_objects():

@@ -10,12 +10,12 @@ from torch.func import functional_call, grad, jacrev
 
 from wrssl.api import DataError
 from wrssl.hypergrad import LOSSES, LogitProblem, LogitRows, NetworkProblem, automatic, implicit_hypergradient
-from wrssl.hypergrad.solvers.exact import dense
+from wrssl.hypergrad.solvers import dense
 
 COEF, RIDGE, DAMPING = 1.7, 0.03, 0.05
 N_L, N_U, N_V, C = 6, 7, 5, 3
 
-# Each loss a second time, in torch's own words.
+# Each loss a second time, by functions of torch.
 BY_TORCH = {
     "ce": lambda z, t: F.cross_entropy(z, t, reduction="none"),
     "mse": lambda z, t: (z.softmax(1) - t).square().mean(1),
@@ -161,7 +161,7 @@ def test_a_known_gradient_counts_at_the_started_point_only(net):
         assert torch.equal(other.train_gradient(theta), scratch)
         assert torch.equal(other.train_gradient(other.start()), scratch)
     problem.start()
-    assert torch.equal(problem.train_gradient(theta), scratch)  # not the latest start any more: computed
+    assert torch.equal(problem.train_gradient(theta), scratch)  # no longer the latest start: computed
 
 
 def test_the_look_ahead_uses_the_known_gradient_once(net):

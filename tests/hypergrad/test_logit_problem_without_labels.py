@@ -1,4 +1,4 @@
-"""The unlabelled term alone: a method that mixes labelled rows into its own loss leaves no other one."""
+"""The unlabeled term alone: a method that mixes labeled rows into its own loss has no other term."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev
 
 from wrssl.hypergrad import LogitProblem, LogitRows, implicit_hypergradient
-from wrssl.hypergrad.solvers.exact import dense
+from wrssl.hypergrad.solvers import dense
 
 COEF, RIDGE, DAMPING = 1.7, 0.03, 0.05
 N, N_V, C = 7, 5, 3
@@ -102,8 +102,8 @@ def test_mixed_term_is_the_derivative_of_the_gradient_by_the_weights(rows, loss,
 
 
 @pytest.mark.parametrize("solver", ["exact", "cg", "neumann"])
-def test_labelled_rows_without_gradient_change_nothing(rows, solver):
-    """Logits that do not depend on θ: a labelled term that adds a constant to L_T must give the same estimate."""
+def test_labeled_rows_without_gradient_change_nothing(rows, solver):
+    """Logits that do not depend on θ: a labeled term that adds a constant to L_T must give the same estimate."""
     still = rows.logits(rows.x_u)(rows.parameters)
     idle = LogitRows(lambda parameters: still + 0 * parameters["0.weight"].sum(), torch.arange(N) % C)
     options = {"terms": 4} if solver == "neumann" else {}

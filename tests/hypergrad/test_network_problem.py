@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from wrssl.api import DataError, OptionError
 from wrssl.hypergrad import NetworkProblem, check_one_step, implicit_hypergradient, stationary_point
-from wrssl.hypergrad.solvers.exact import dense
+from wrssl.hypergrad.solvers import dense
 
 COEF, ETA = 2.0, 0.3
 

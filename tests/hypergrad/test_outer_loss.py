@@ -1,4 +1,4 @@
-"""The outer losses: closed forms against autograd, the sharpness against a search, and why the error is asked for."""
+"""The outer losses: closed forms against autograd, the sharpness against a search, and why the error is used."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import torch
 import torch.nn.functional as F
 from scipy.optimize import minimize_scalar
 
-from wrssl.api import OptionError
-from wrssl.hypergrad import HeadProblem, head_hypergradient
-from wrssl.hypergrad.check import check_head
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, OptionError
+from wrssl.hypergrad import check_head, check_request, head_hypergradient
 from wrssl.hypergrad.outer import RANGE, OuterLoss, best_sharpness
 
 
@@ -19,7 +17,7 @@ def close(a, b, tolerance=1e-12):
 
 
 def rows(randn, scale=1.0, n=40, C=4, seed=3):
-    """Logits that are right more often than not."""
+    """Logits whose largest entry is usually that of the class."""
     y = F.one_hot(torch.arange(n) % C, C).double()
     return scale * (randn(n, C, seed=seed) + 1.2 * y), y
 
@@ -44,22 +42,22 @@ def test_the_sharpness_is_the_minimum_of_a_search(scale, randn):
     assert float(best_sharpness(z, y).log()) == pytest.approx(found.x, abs=1e-5)
 
 
-def test_an_overall_factor_of_the_logits_means_nothing(randn):
-    """The expected error is the same, and moves with the logits in units of their size."""
+def test_an_overall_factor_of_the_logits_has_no_effect(randn):
+    """The expected error stays the same, and its gradient scales inversely with the logits."""
     z, y = rows(randn)
     one, other = OuterLoss("error", lambda: z, y), OuterLoss("error", lambda: 7 * z, y)
     close(one.value(z, y), other.value(7 * z, y), 1e-9)
     close(one.gradient(z, y), 7 * other.gradient(7 * z, y), 1e-9)
     sure, usual = (F.cross_entropy(scale * z, y.argmax(1)) for scale in (7, 1))
-    assert sure > 1.5 * usual, "cross-entropy sees a difference"
+    assert sure > 1.5 * usual, "cross-entropy depends on the factor"
 
 
 @pytest.mark.parametrize(
     ("z", "lowest", "highest"),
     [
-        (lambda y: 5 * y, 2, RANGE[1]),  # all right: the sharper the better
+        (lambda y: 5 * y, 2, RANGE[1]),  # all correct: the sharper the better
         (lambda y: -5 * y, 0, 0.02),  # all wrong
-        (lambda y: 0 * y, 1, 1),  # nothing to be sharpened
+        (lambda y: 0 * y, 1, 1),  # no sharpness is better than another
         (lambda y: torch.full_like(y, torch.nan), 1, 1),
     ],
     ids=["right", "wrong", "nothing", "nan"],
@@ -77,9 +75,9 @@ def test_the_hypergradient_of_the_error_equals_retraining(seed, head):
     assert result.cosine > 0.9999
 
 
-def test_problem_and_function_hand_it_on(head_arguments):
+def test_problem_and_function_pass_it_on(head_arguments, head_problem):
     arguments = head_arguments()
-    problem = HeadProblem(*arguments, outer_loss="error", ridge=0.1)
+    problem = head_problem(*arguments, outer_loss="error", ridge=0.1)
     theta = problem.start().requires_grad_()
     h_v, y_v = arguments[-2:]
     z = h_v @ theta[:, :-1].T + theta[:, -1]
@@ -95,10 +93,10 @@ def test_problem_and_function_hand_it_on(head_arguments):
 
 
 def test_confidence_is_no_evidence():
-    """A network that is too sure of itself, and two members: one confirms what it knows, one is beside the point.
+    """An overconfident network and two members: one confirms its predictions, the other uses an irrelevant feature.
 
-    Cross-entropy would rather lose the one that confirms, since confidence costs it more than it gains; the expected
-    error would not. Two classes along one feature; one in five validation examples lies on the wrong side.
+    Cross-entropy prefers less weight on the member that confirms, since confidence costs it more than it gains; the
+    expected error does not. Two classes along one feature; one in five validation examples lies on the wrong side.
     """
     W = torch.tensor([[6.0, 0.0], [-6.0, 0.0]], dtype=torch.float64)
     h_v = torch.tensor([[1.0, 0.0]] * 4 + [[-1.0, 0.0]] + [[-1.0, 0.0]] * 4 + [[1.0, 0.0]], dtype=torch.float64)
@@ -122,10 +120,11 @@ def test_names_that_do_not_exist_are_refused(bad, head):
     with pytest.raises(OptionError, match=r"^outer_loss must be one of ce, error, not "):
         head(**bad)
     with pytest.raises(OptionError, match=r"^outer_loss must be one of ce, error, not "):
-        HypergradientOptions(**bad)
+        check_request(HypergradientRequest(**bad))
 
 
 def test_the_error_is_for_the_last_layer_only():
     with pytest.raises(OptionError, match=r'^outer_loss="error" goes with scope="head" only\.$'):
-        HypergradientOptions(scope="network", outer_loss="error")
-    assert HypergradientOptions().outer_loss == "ce"
+        check_request(HypergradientRequest(scope="network", outer_loss="error"))
+    request = HypergradientRequest(scope="network")
+    assert check_request(request).outer_loss == "ce"

@@ -7,7 +7,7 @@ import torch
 
 from wrssl.api import DivergenceError
 from wrssl.hypergrad import stationary_point
-from wrssl.hypergrad.retrain import _halved
+from wrssl.hypergrad.check import _halved
 
 
 class Quadratic:
@@ -46,7 +46,7 @@ def test_a_quadratic_takes_one_step():
     problem = Quadratic([1.0, 20.0, 3e-3], [2.0, -1.0, 5.0])
     torch.testing.assert_close(stationary_point(problem, iterations=2), problem.c, rtol=1e-12, atol=0)
     with pytest.raises(DivergenceError, match="within 1 Newton steps"):
-        stationary_point(problem, iterations=1)  # the step is made, but nobody has looked at it
+        stationary_point(problem, iterations=1)  # the step is made, but its gradient was not compared
     assert stationary_point(problem, iterations=1, theta=problem.c) is problem.c
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from wrssl.api import OptionError, Pass
-from wrssl.hypergrad.zspace import automatic, logit_loss
+from wrssl.hypergrad import automatic, logit_loss
 from wrssl.methods import METHODS, list_methods
 
 U, P, T = Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER

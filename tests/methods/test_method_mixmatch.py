@@ -11,9 +11,7 @@ import torch
 from torch import nn
 
 from wrssl.api import Mixed, OptionError, Pass
-from wrssl.hypergrad.check import check_head
-from wrssl.hypergrad.head import HeadProblem
-from wrssl.hypergrad.zspace import LOSSES, automatic
+from wrssl.hypergrad import LOSSES, HeadProblem, HeadRows, automatic, check_head
 from wrssl.methods import METHODS
 from wrssl.methods.mixup import beta, blend
 from wrssl.models import split
@@ -300,16 +298,14 @@ def test_automatic_derivatives_of_the_loss(case, ref):
 def test_the_head_hypergradient_of_mixed_rows(case, ref, labeled):
     net, method, views, *_ = case
     h_v = net.features(labeled[0] + 0.3, Pass.VALIDATION)
-    empty = labeled[0].new_zeros(0, 6), labeled[1][:0]  # there is no other labelled term
+    empty = HeadRows(labeled[0].new_zeros(0, 6), labeled[1][:0])  # there is no other labelled term
     problem = HeadProblem(
         net.head.weight,
         net.head.bias,
-        *empty,
-        views.features,
-        views.targets,
+        empty,
+        HeadRows(views.features, views.targets),
+        HeadRows(h_v, labeled[1]),
         views.mixed.weights(torch.as_tensor(W)),
-        h_v,
-        labeled[1],
         zloss=automatic(method.loss),
         coef=method.coef,
         ridge=0.1,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from wrssl.api import OptionError, Pass
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.hypergrad import LOSSES
 from wrssl.methods import METHODS
 
 AUGMENT = 101  # the seed of the context's generator

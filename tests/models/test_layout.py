@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from wrssl.models import build_model
-from wrssl.models.layout import channels_last
+from wrssl.models.images import channels_last
 
 
 @pytest.mark.parametrize("shape", [(4, 1, 5, 6), (4, 3, 5, 6), (1, 1, 8, 8), (2, 3, 1, 1)], ids=str)
@@ -34,7 +34,7 @@ def test_networks_keep_that_order_and_compute_the_same(name, shape, generator, m
     results = []
     for ordered in (True, False):
         if not ordered:
-            for module in ("small_cnn", "wide_resnet"):
+            for module in ("networks", "wide_resnet"):
                 monkeypatch.setattr(f"wrssl.models.{module}.channels_last", lambda images: images)
         loss = F.cross_entropy(model(x), torch.arange(6) % 5)
         results.append([loss, *torch.autograd.grad(loss, model.parameters())])

@@ -1,4 +1,4 @@
-"""The built-in networks: shapes, sizes, initialisation."""
+"""The built-in networks: shapes, sizes, initialization."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wrssl.api import ModelError, OptionError
-from wrssl.models import build_model, list_models
-from wrssl.models.lenet import LeNet
-from wrssl.models.mlp import MLP
-from wrssl.models.small_cnn import SmallCNN
-from wrssl.models.wide_resnet import WideResNet
+from wrssl.errors import ModelError, OptionError
+from wrssl.models import MLP, LeNet, SmallCNN, WideResNet, build_model, list_models, outline_model
 
 SHAPES = [(1, 8, 8), (3, 8, 8), (1, 28, 28), (1, 32, 32), (3, 32, 32), (2, 40, 40), (1, 28, 32)]
 
@@ -105,7 +101,7 @@ def test_lenet_reads_28_with_padding_and_32_without() -> None:
 
 
 @pytest.mark.parametrize("name", list_models())
-def test_initialisation_uses_the_given_generator_only(name: str) -> None:
+def test_initialization_uses_the_given_generator_only(name: str) -> None:
     before = torch.get_rng_state()
     first = build_model(name, (1, 28, 28), 10, seeded(3)).state_dict()
     again = build_model(name, (1, 28, 28), 10, seeded(3)).state_dict()
@@ -115,6 +111,14 @@ def test_initialisation_uses_the_given_generator_only(name: str) -> None:
     weights = [k for k, v in first.items() if k.endswith("weight") and v.ndim > 1]
     assert weights
     assert not any(torch.equal(first[k], other[k]) for k in weights)
+
+
+@pytest.mark.parametrize("name", list_models())
+def test_an_outline_has_the_same_shapes_and_no_memory(name: str) -> None:
+    outline, model = outline_model(name, (1, 28, 28), 10), build_model(name, (1, 28, 28), 10, seeded())
+    assert all(tensor.is_meta for tensor in outline.state_dict().values())
+    shapes = [[(name, tensor.shape) for name, tensor in m.state_dict().items()] for m in (outline, model)]
+    assert shapes[0] == shapes[1]
 
 
 def test_default_distributions_are_those_of_torch() -> None:

@@ -108,7 +108,7 @@ def test_no_trace_is_left(case: tuple[nn.Module, Tensor, str]) -> None:
 
 
 @pytest.mark.parametrize("name", list_models())
-def test_built_in_models_go_the_same_way(name: str) -> None:
+def test_built_in_models_are_split_the_same_way(name: str) -> None:
     g = torch.Generator().manual_seed(0)
     model = build_model(name, (1, 8, 8), 10, g)
     x = batch(3, 1, 8, 8)
@@ -140,7 +140,7 @@ def test_modes_reach_the_copied_containers() -> None:
     assert not any(m.training for m in (*parts.eval().backbone.modules(), *model.modules()))
 
 
-def test_backbone_follows_steps_moves_and_loading() -> None:
+def test_the_backbone_shares_steps_moves_and_loading() -> None:
     model, x = reset(ResNet()), batch(4, 3, 16, 16)
     parts = split(model, x).eval()
     parts.head(parts.backbone(x)).square().sum().backward()
@@ -205,7 +205,7 @@ def test_buffers_that_move_in_evaluation_mode_come_back() -> None:
     assert all(id(b) == i and torch.equal(b, v) for b, (i, v) in zip(model.buffers(), before, strict=True))
 
 
-def test_parametrised_head_works() -> None:
+def test_parametrized_head_works() -> None:
     model = reset(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 5)))
     nn.utils.parametrizations.weight_norm(model[2])
     parts = split(model, batch(4, 6))

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from model_zoo import Lambda, ResNet, reset
 from torch import Tensor, nn
 
-from wrssl.api import ModelError
+from wrssl.errors import ModelError
 from wrssl.models import split
 
 

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from wrssl.hypergrad.forward import tangent
+from wrssl.hypergrad import tangent
 from wrssl.norm import WeightedBatchNorm2d, native, sample_weights
 from wrssl.norm.moments import moments
 from wrssl.norm.native import native_kernels

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import wrssl
-from wrssl.hypergrad.forward import tangent
+from wrssl.hypergrad import tangent
 from wrssl.norm.native import native_kernels
 
 

@@ -8,9 +8,7 @@ import sys
 import torch
 
 import wrssl
-from wrssl.parallel import Devices, launch
-from wrssl.training.candidate import Workshop
-from wrssl.training.data import TrainingData
+from wrssl.parallel import launch
 
 STEPS = 6
 PAIRS = [
@@ -21,19 +19,19 @@ PAIRS = [
 
 
 def trained(scenario, method, weights, options, devices):
-    """Losses, parameters, buffers and weights after some steps."""
-    data = TrainingData.of(scenario, 0, "halves")
-    shop = Workshop(scenario, data, "auto", None, 0, 21, None, torch.device("cpu"), False)  # 21: parts of 10 and 11
-    candidate = shop.build(method, None, weights, options, "weighted")
-    candidate.net.use(devices)
-    candidate.look_at_the_pool()
-    trainer = candidate.trainer(STEPS)
-    losses = torch.tensor([float(trainer.step(step).loss) for step in range(STEPS)])
-    parameters = torch.cat([p.detach().reshape(-1) for p in trainer.net.module.parameters()])
-    buffers = torch.cat([b.float().reshape(-1) for b in trainer.net.module.buffers()])
-    used = trainer.method.uses_unlabeled
-    given = trainer.weighting.weights(torch.arange(200)).float() if used else torch.zeros(1)
-    return {"losses": losses, "parameters": parameters, "buffers": buffers, "weights": given}
+    """Losses and mean weights of all steps, and the model and the weights that ``fit`` returns."""
+    result = wrssl.fit(
+        scenario, method=method, weights=weights, weight_options=options, steps=STEPS, devices=devices, device="cpu",
+        batch_size=21, threads=1, fast=False, fallback=False, progress=False,  # 21: parts of 10 and 11 rows
+    )  # fmt: skip
+    assert len(result.history) == STEPS
+    return {
+        "losses": torch.tensor(result.history["loss"].tolist()),
+        "mean weights": torch.tensor(result.history["mean_weight"].tolist()).nan_to_num(),  # NaN without a pool
+        "parameters": torch.cat([p.detach().reshape(-1) for p in result.model.parameters()]),
+        "buffers": torch.cat([b.float().reshape(-1) for b in result.model.buffers()]),
+        "weights": torch.as_tensor(result.weights).float(),
+    }
 
 
 def main():
@@ -42,8 +40,8 @@ def main():
     devices = launch(2, "ddp", "32-true", "cpu")
     report = {}
     for method, weights, options in PAIRS:
-        alone = trained(scenario, method, weights, options, Devices())
-        shared = trained(scenario, method, weights, options, devices)
+        alone = trained(scenario, method, weights, options, 1)
+        shared = trained(scenario, method, weights, options, 2)
         others = devices.group.from_leader(shared)
         report[f"{method} {weights} {options.get('scope', 'head')}"] = {
             name: {
@@ -53,7 +51,7 @@ def main():
             }
             for name in alone
         }
-    if not devices.lead:  # the one that was told: it can say whether the two are the same
+    if not devices.lead:  # it has got the leader's tensors, so it can say whether the two are the same
         print(json.dumps(report), file=sys.stderr, flush=True)
 
 

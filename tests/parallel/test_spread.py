@@ -10,11 +10,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from wrssl.api import Pass
-from wrssl.models import split
-from wrssl.norm import convert_batchnorm
-from wrssl.parallel import Devices, own_rows
-from wrssl.parallel.group import LostProcessError
-from wrssl.training.passes import PolicyNet
+from wrssl.norm import convert_batchnorm, policy_table, statistics, weighted_layers
+from wrssl.parallel import Group, LostProcessError, own_rows, spread_rows
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 12])
@@ -40,13 +37,18 @@ def work(model, group, rows, kind, policy):
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(rows, 4, generator=generator, dtype=torch.float64).requires_grad_()
     y, w = torch.arange(rows) % 3, torch.rand(rows, generator=generator, dtype=torch.float64)
-    net = PolicyNet(split(model, x.detach()), policy, fast=False)  # tracing is not for threads
-    net.use(Devices(group))
-    net.weights = w
-    loss = (w * F.cross_entropy(net.head(net.features(x, kind)), y, reduction="none")).mean()
+    backbone, head = model[:-1], model[-1]
+    source, updates = policy_table(policy)[kind]
+
+    def run(part_of_x, part):
+        with statistics(weighted_layers(model), source, updates, w, part=part):
+            return backbone(part_of_x)
+
+    features = run(x, None) if group is None else spread_rows(group, x, run)
+    loss = (w * F.cross_entropy(head(features), y, reduction="none")).mean()
     loss.backward()
     if group is not None:
-        group.add_gradients([p for p in net.parts.backbone.parameters() if p.requires_grad])
+        group.add_gradients(list(backbone.parameters()))
     gradients = {name: p.grad for name, p in model.named_parameters()}
     return {"loss": loss.detach(), "x": x.grad, **gradients, **dict(model.named_buffers())}
 
@@ -76,7 +78,7 @@ def test_a_missing_gradient_counts_as_zero(processes):
     assert processes(2, own) == [([1.0, 2.0], [3.0] * 3)] * 2
 
 
-def test_one_flag_is_enough_and_the_leader_s_word_counts(processes):
+def test_the_largest_number_and_the_value_of_the_leader_are_known_to_all(processes):
     assert processes(3, lambda g: g.largest(15 * (g.rank == 2))) == [15] * 3
     assert processes(3, lambda g: g.largest(0)) == [0] * 3
     assert processes(3, lambda g: g.from_leader({"steps": g.rank + 7})) == [{"steps": 7}] * 3
@@ -88,8 +90,6 @@ def test_a_lost_process_is_one_sentence(processes):
 
         def all_reduce(self, data, group=None, reduce_op="mean"):
             raise RuntimeError("Connection closed by peer")
-
-    from wrssl.parallel import Group
 
     with pytest.raises(LostProcessError, match=r"Another process .* has ended.*--resume"):
         Group(Broken()).largest(0)

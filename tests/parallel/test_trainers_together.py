@@ -39,5 +39,5 @@ def test_two_processes_equal_one(pair, report):
     assert found["losses"]["moved"] > 0.01, "nothing was learned, so nothing was compared"
 
 
-def test_all_pairs_are_looked_at(report):
+def test_all_pairs_are_compared(report):
     assert sorted(report) == sorted(PAIRS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
+from wrssl.priors.calibrate import WeightCurve, belonging, conformal_p, ood_score, smooth_p, weight_curve
 
 
 @pytest.mark.parametrize("values", [3, 10**6], ids=["ties", "distinct"])
@@ -38,7 +38,7 @@ def test_a_member_that_belongs_is_rarely_dropped(values):
 
 
 @pytest.mark.parametrize(("rate", "fewest"), [(0.05, 19), (0.1, 9), (0.01, 99), (0.5, 1)])
-def test_too_few_references_drop_nobody(rate, fewest):
+def test_too_few_references_drop_no_member(rate, fewest):
     lowest = np.array([-1e9])
     for n in range(fewest):
         assert conformal_p(lowest, np.arange(float(n)))[0] > rate
@@ -145,7 +145,7 @@ def test_weights_by_the_formula_of_isotonic_regression(steps, n, m):
     fitted = min_max(scores, member, np.where(member, 1 / n, 1 / (m + 1)))
     q_known, q = (np.array([fitted[s] for s in part.tolist()]) for part in (known, scores))
     expected, _, _ = expected_weights(q_known, q)
-    assert expected.min() < 0.7, "an example in which everybody weighs 1 shows nothing"
+    assert expected.min() < 0.7, "an example in which every weight is 1 shows nothing"
     np.testing.assert_allclose(weight_curve(known, pool)(scores), expected, atol=1e-9)
 
 
@@ -229,3 +229,17 @@ def test_a_pool_without_own_members_weighs_nothing():
     rng = np.random.default_rng(6)
     pool = rng.standard_normal(200) - 20
     assert weight_curve(rng.standard_normal(100), pool)(pool).max() < 1e-6
+
+
+def test_belonging_is_the_three_numbers():
+    rng = np.random.default_rng(7)
+    score, known = rng.standard_normal(30), rng.standard_normal(25)
+    curve = weight_curve(known, rng.standard_normal(60))
+    found = belonging(score, known, curve)
+    assert found.p.tolist() == conformal_p(score, known).tolist()
+    assert found.ood_score.tolist() == ood_score(score, known).tolist() == (1 - smooth_p(score, known)).tolist()
+    assert found.weight.tolist() == curve(score).tolist()
+
+
+def test_without_a_reference_an_ood_score_is_one_half():
+    assert ood_score(np.arange(3.0), np.zeros(0)).tolist() == [0.5] * 3

@@ -7,24 +7,24 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-import wrssl.priors.cross as module
+import wrssl.priors.crossfit as module
 from wrssl.priors import fit_prior
 from wrssl.priors.classes import RIDGE, classifier, offsets
-from wrssl.priors.cross import cross
-from wrssl.priors.samples import Samples
+from wrssl.priors.crossfit import cross_fit
+from wrssl.priors.samples import Samples, draw_folds
 
-CENTRES = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [-4, -4, -4]], dtype=np.float32)  # the last one is foreign
+CENTERS = np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3], [-4, -4, -4]], dtype=np.float32)  # the last one is foreign
 
 
 def rows_of(classes: np.ndarray, seed: int) -> np.ndarray:
     noise = np.random.default_rng(seed).standard_normal((len(classes), 3), dtype=np.float32)
-    return (CENTRES[classes] + noise).astype(np.float32)
+    return (CENTERS[classes] + noise).astype(np.float32)
 
 
 def test_offsets_by_hand():
-    scores, taken_for = np.array([1.0, 2.0, 3.0, 7.0, 9.0]), np.array([0, 0, 0, 2, 2])
-    # The median is 3: class 0 has −2, −1, 0, class 2 has 4 and 6, class 1 nobody.
-    np.testing.assert_allclose(offsets(scores, taken_for, 4), [-3 / 13, 0, 10 / 12, 0])
+    scores, predicted = np.array([1.0, 2.0, 3.0, 7.0, 9.0]), np.array([0, 0, 0, 2, 2])
+    # The median is 3: class 0 has −2, −1, 0, class 2 has 4 and 6, class 1 none.
+    np.testing.assert_allclose(offsets(scores, predicted, 4), [-3 / 13, 0, 10 / 12, 0])
 
 
 def test_equal_scores_have_no_offset():
@@ -33,8 +33,8 @@ def test_equal_scores_have_no_offset():
 
 def test_logits_are_those_of_a_ridge_multinomial_regression():
     labels = np.arange(90) % 3
-    samples = Samples(rows_of(labels, 0), labels, rows_of(labels, 1))
-    x = samples.known.astype(np.float64)
+    rows = rows_of(labels, 0)
+    x = rows.astype(np.float64)
 
     def loss(u: np.ndarray) -> float:
         W, b = u[:9].reshape(3, 3), u[9:]
@@ -45,15 +45,14 @@ def test_logits_are_those_of_a_ridge_multinomial_regression():
 
     found = minimize(loss, np.zeros(12), method="BFGS", options={"gtol": 1e-7}).x
     expected = x @ found[:9].reshape(3, 3).T + found[9:]
-    got = classifier(samples, 3)(samples.known)
+    got = classifier(rows, labels, 3)(rows)
     # A constant per row has no meaning.
     np.testing.assert_allclose(got - got.mean(1, keepdims=True), expected - expected.mean(1, keepdims=True), atol=3e-2)
 
 
-def test_absent_classes_are_never_taken():
+def test_absent_classes_are_never_predicted():
     labels = np.arange(40) % 2 * 2  # 0 and 2
-    samples = Samples(rows_of(labels, 0), labels, rows_of(labels, 1))
-    logits = classifier(samples, 4)(CENTRES[[0, 2, 0]])
+    logits = classifier(rows_of(labels, 0), labels, 4)(CENTERS[[0, 2, 0]])
     assert logits.shape == (3, 4)
     assert np.isneginf(logits[:, [1, 3]]).all()
     assert logits.argmax(1).tolist() == [0, 2, 0]
@@ -61,8 +60,7 @@ def test_absent_classes_are_never_taken():
 
 def test_a_single_class_needs_no_regression():
     labels = np.zeros(9, dtype=np.int64)
-    samples = Samples(rows_of(labels, 0), labels, rows_of(labels, 1))
-    assert classifier(samples, 1)(samples.pool).tolist() == [[0]] * 9
+    assert classifier(rows_of(labels, 0), labels, 1)(rows_of(labels, 1)).tolist() == [[0]] * 9
 
 
 @pytest.mark.parametrize(("number", "gain"), [(60, 0.1), (1500, 0.5)])
@@ -72,7 +70,7 @@ def test_a_frequent_class_keeps_its_weight_and_foreign_rows_lose_theirs(number, 
     members = np.r_[own, np.full(1000, 3)]
     reference, pool = torch.from_numpy(rows_of(known, 0)), torch.from_numpy(rows_of(members, 1))
     prior = fit_prior(reference, known, pool, 0)
-    monkeypatch.setattr(module, "offsets", lambda scores, taken_for, classes: np.zeros(classes))
+    monkeypatch.setattr(module, "offsets", lambda scores, predicted, classes: np.zeros(classes))
     without = fit_prior(reference, known, pool, 0)
     weight = prior.weight(slice(None))
     assert weight[members == 0].mean() > without.weight(slice(None))[members == 0].mean() + gain
@@ -83,13 +81,13 @@ def test_a_frequent_class_keeps_its_weight_and_foreign_rows_lose_theirs(number, 
     assert dropped[members == 3].mean() > 0.9
 
 
-def test_new_rows_get_the_offset_of_the_class_they_are_taken_for():
+def test_new_rows_get_the_offset_of_their_predicted_class():
     known = np.arange(300) % 3
     members = np.r_[np.zeros(400, dtype=int), np.ones(50, dtype=int), np.full(50, 2)]
-    samples = Samples(rows_of(known, 0), known, rows_of(members, 1))
-    crossed = cross(samples, ("linear",), np.random.default_rng(0))
+    samples = Samples(rows_of(known, 0), known, rows_of(members, 1), *draw_folds(known, 500, np.random.default_rng(0)))
+    models, _ = cross_fit(samples, ("linear",))
     rows = rows_of(known, 5)
-    per_class = [crossed.score(rows)[known == c].mean() for c in range(3)]
+    per_class = [models(rows)[known == c].mean() for c in range(3)]
     # Class 0 fills four fifths of the pool: its score alone, without the offset, would be far below the others.
-    assert max(per_class) - min(per_class) < 0.3 * np.ptp(crossed._offsets)
-    assert crossed._offsets.argmin() == 0
+    assert max(per_class) - min(per_class) < 0.3 * np.ptp(models.offsets)
+    assert models.offsets.argmin() == 0

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
+from sklearn.metrics import roc_auc_score
 
-from wrssl.evaluate.metrics import auroc
+from wrssl.errors import OptionError
+from wrssl.priors import DEFAULT, PRIORS, Context, register_prior
 from wrssl.priors.classes import RIDGE as ENERGY_RIDGE
-from wrssl.priors.kinds import DEFAULT, KINDS
-from wrssl.priors.kinds.energy import energy
-from wrssl.priors.kinds.local import local_width
-from wrssl.priors.kinds.logistic import logistic
-from wrssl.priors.kinds.neighbours import neighbours
-from wrssl.priors.kinds.quadratic import COLUMNS, products
-from wrssl.priors.samples import Samples
+from wrssl.priors.kinds import kind_named
+from wrssl.priors.kinds import logistic as module
+from wrssl.priors.kinds.logistic import COLUMNS, kernel, local_width, logistic, products
 
-KERNEL = sys.modules["wrssl.priors.kinds.kernel"]  # as an attribute of the package the name is the function's
+BUILT_IN = ("linear", "quadratic", "kernel", "kernel-narrow", "neighbours", "energy", "trees")
 
 
-def two_samples(normal, n=30, m=200):
+def two_samples(normal, parts, n=30, m=200):
     """A reference that is elsewhere in one column; sizes are unequal, so that what each sample counts is seen."""
     known, pool = normal(n, 3, 1).astype(np.float64), normal(m, 3, 2).astype(np.float64)
     known[:, 0] += 0.8
     scale, offset = np.array([1.0, 30.0, 0.05]), np.array([0.0, 100.0, -3.0])
-    return Samples(known * scale + offset, np.arange(n) % 2, pool * scale + offset)
+    return parts(known * scale + offset, np.arange(n) % 2, pool * scale + offset)
 
 
 @pytest.mark.parametrize("ridge", [2e-3, 0.08, 0.5])
 @pytest.mark.parametrize("sizes", [(30, 200), (200, 30)])
-def test_logistic_is_the_minimum_of_its_formula(normal, ridge, sizes):
-    samples = two_samples(normal, *sizes)
+def test_logistic_is_the_minimum_of_its_formula(normal, parts, ridge, sizes):
+    samples = two_samples(normal, parts, *sizes)
     both = np.concatenate([samples.known, samples.pool])
-    centre, deviation = both.mean(0), both.std(0)
-    known, pool = (samples.known - centre) / deviation, (samples.pool - centre) / deviation
+    center, deviation = both.mean(0), both.std(0)
+    known, pool = (samples.known - center) / deviation, (samples.pool - center) / deviation
 
     def formula(u):
         z_known, z_pool = known @ u[:3] + u[3], pool @ u[:3] + u[3]
@@ -45,24 +42,22 @@ def test_logistic_is_the_minimum_of_its_formula(normal, ridge, sizes):
         return fit + ridge / 2 * (u[:3] ** 2).sum()
 
     best = minimize(formula, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
-    rows = normal(50, 3, 3) * deviation + centre
-    expected = (rows - centre) / deviation @ best[:3] + best[3]
-    np.testing.assert_allclose(logistic(samples, lambda x: x, ridge)(rows), expected, atol=2e-3)
+    rows = normal(50, 3, 3) * deviation + center
+    expected = (rows - center) / deviation @ best[:3] + best[3]
+    np.testing.assert_allclose(logistic(samples.known, samples.pool, lambda x: x, ridge)(rows), expected, atol=2e-3)
 
 
-def test_logistic_fits_features_of_the_rows(normal):
-    samples = two_samples(normal)
-    spread = Samples(samples.known**2, samples.labels, samples.pool**2)
+def test_logistic_fits_features_of_the_rows(normal, parts):
+    known, _, pool = two_samples(normal, parts)
     rows = normal(20, 3, 3).astype(np.float64)
-    np.testing.assert_allclose(
-        logistic(samples, lambda x: x**2, 0.1)(rows), logistic(spread, lambda x: x, 0.1)(rows**2), atol=1e-9
-    )
+    got, expected = logistic(known, pool, lambda x: x**2, 0.1), logistic(known**2, pool**2, lambda x: x, 0.1)
+    np.testing.assert_allclose(got(rows), expected(rows**2), atol=1e-9)
 
 
-def test_logistic_ignores_a_feature_with_one_value(normal):
-    samples = two_samples(normal)
-    plain = logistic(samples, lambda x: x, 0.1)
-    wider = logistic(samples, lambda x: np.c_[x, np.full(len(x), 7.0)], 0.1)
+def test_logistic_ignores_a_feature_with_one_value(normal, parts):
+    known, _, pool = two_samples(normal, parts)
+    plain = logistic(known, pool, lambda x: x, 0.1)
+    wider = logistic(known, pool, lambda x: np.c_[x, np.full(len(x), 7.0)], 0.1)
     rows = normal(20, 3, 3).astype(np.float64)
     np.testing.assert_allclose(wider(rows), plain(rows), atol=1e-6)
 
@@ -83,10 +78,9 @@ def test_products_are_those_of_the_first_columns(normal):
 @pytest.mark.parametrize("columns", [2, 9])
 def test_random_features_have_the_gaussian_kernel_as_their_mean(normal, monkeypatch, g, columns):
     """φ(x)ᵀφ(x') is a mean of D independent terms with |2 cos cos'| ≤ 2, off by less than 5 · √2/√D."""
-    monkeypatch.setattr(KERNEL, "FEATURES", 20_000)
-    monkeypatch.setattr(KERNEL, "logistic", lambda samples, features, ridge: features)
+    monkeypatch.setattr(module, "FOURIER_FEATURES", 20_000)
     rows = normal(12, columns, 1)
-    features = KERNEL.kernel(g)(Samples(rows, np.zeros(12, np.int64), rows), 5)
+    features = kernel(g)(rows, np.zeros(12, np.int64), rows + 1, Context(5, rows)).features
     phi = features(rows).astype(np.float64)
     distance = ((rows[:, None].astype(np.float64) - rows) ** 2).sum(2)
     np.testing.assert_allclose(2 * phi @ phi.T / 20_000, np.exp(-g / (2 * columns) * distance), atol=0.05)
@@ -110,51 +104,43 @@ def test_it_is_narrow_where_rows_lie_on_curves_and_as_wide_as_all_distances_in_m
     assert local_width(np.ones((1, 4), np.float32), 0) == 2.0**10
 
 
-def test_the_narrow_kernel_has_that_width(normal, monkeypatch):
-    handed = []
-    monkeypatch.setattr(KERNEL, "logistic", lambda samples, features, ridge: handed.append(features))
-    rows = normal(60, 3, 1)
-    KINDS["kernel-narrow"](Samples(rows, np.zeros(60, np.int64), rows), 5)
-    assert handed[0].width == local_width(rows, 5)
+def test_the_narrow_kernel_has_the_width_of_all_references(normal):
+    references = normal(60, 3, 1)
+    some = references[:40] * 9
+    score = PRIORS.get("kernel-narrow")(some, np.zeros(40, np.int64), some + 1, Context(5, references))
+    assert score.features.width == local_width(references, 5) != local_width(some, 5)
 
 
-def test_the_kernel_classifies_by_these_features(normal, monkeypatch):
-    """The spy above would not notice a score that comes from something else."""
-    handed = []
-
-    def spy(samples, features, ridge):
-        handed.append((features, ridge))
-        return logistic(samples, features, ridge)
-
-    monkeypatch.setattr(KERNEL, "logistic", spy)
-    samples, rows = two_samples(normal), normal(10, 3, 3)
-    got = KINDS["kernel"](samples, 0)(rows)
-    [(features, ridge)] = handed
-    np.testing.assert_array_equal(got, logistic(samples, features, ridge)(rows))
+def test_the_kernel_classifies_by_these_features(normal, parts, fitted):
+    samples, rows = two_samples(normal, parts), normal(10, 3, 3)
+    got = fitted("kernel", samples)
+    assert (got.features.width, got.features.columns, got.features.seed) == (0.3, 3, 0)
+    expected = logistic(samples.known, samples.pool, got.features, module.KERNEL_RIDGE)
+    np.testing.assert_array_equal(got(rows), expected(rows))
 
 
 @pytest.mark.parametrize(("n", "m", "k_known", "k_pool"), [(40, 400, 1, 2), (900, 30, 3, 1), (1, 2, 1, 1)])
-def test_neighbours_by_brute_force(normal, n, m, k_known, k_pool):
+def test_neighbours_by_brute_force(normal, parts, fitted, n, m, k_known, k_pool):
     known, pool, rows = normal(n, 4, 1) + 1, normal(m, 4, 2), normal(25, 4, 3)
 
     def nearest(x, others, k):
         return sum(sorted(math.dist(x, other) for other in others)[:k]) / k
 
     expected = [math.log(nearest(x, pool, k_pool) / nearest(x, known, k_known)) for x in rows]
-    got = neighbours(Samples(known, np.zeros(n, np.int64), pool), 0)(rows)
+    got = fitted("neighbours", parts(known, np.zeros(n, np.int64), pool))(rows)
     np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
-def test_neighbours_of_a_row_that_is_in_both_samples(normal):
+def test_neighbours_of_a_row_that_is_in_both_samples(normal, parts, fitted):
     rows = normal(20, 3, 0)
-    got = neighbours(Samples(rows[:10], np.zeros(10, np.int64), rows), 0)(rows)
+    got = fitted("neighbours", parts(rows[:10], np.zeros(10, np.int64), rows))(rows)
     assert np.isfinite(got).all()
     assert got[:10] == pytest.approx(0)
     assert (got[10:] < -10).all(), "known to the pool only"
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_energy_of_an_independent_regression(normal, classes):
+def test_energy_of_an_independent_regression(normal, parts, fitted, classes):
     """For two classes sklearn fits the difference z of the two logits, which are ±z/2."""
     n, known, rows = 90, normal(90, 2, 1).astype(np.float64), 3 * normal(30, 2, 2).astype(np.float64)
     labels = np.arange(n) % classes
@@ -172,75 +158,103 @@ def test_energy_of_an_independent_regression(normal, classes):
         return (logsumexp(z, axis=1) - z[np.arange(n), labels]).mean() + ENERGY_RIDGE / 2 * (slopes**2).sum()
 
     best = minimize(formula, np.zeros(3 if classes == 2 else 9), method="BFGS", options={"gtol": 1e-6}).x
-    got = energy(Samples(known, labels, np.zeros((5, 2))), 0)(rows)
+    got = fitted("energy", parts(known, labels, np.zeros((5, 2))))(rows)
     np.testing.assert_allclose(got, logsumexp(logits(best, rows), axis=1), atol=0.01)
 
 
-def test_energy_grows_with_conviction(toy):
+def test_energy_grows_with_confidence(toy, fitted):
     samples, _, _ = toy()
     x = np.linspace(0, 3, 20, dtype=np.float32)
     line = np.stack([x, np.ones_like(x), np.zeros_like(x)], axis=1)
-    assert (np.diff(energy(samples, 0)(line)) > 0).all()
+    assert (np.diff(fitted("energy", samples)(line)) > 0).all()
 
 
-def test_energy_of_one_class_tells_nothing(toy):
+def test_energy_of_one_class_tells_nothing(toy, fitted):
     samples, own, _ = toy()
-    alone = Samples(samples.known, np.full(len(samples.known), 4), samples.pool)
-    assert energy(alone, 0)(own).tolist() == [0.0] * len(own)
+    alone = samples._replace(labels=np.full(len(samples.known), 4))
+    assert fitted("energy", alone)(own).tolist() == [0.0] * len(own)
 
 
-def test_energy_does_not_look_at_the_pool(toy):
+def test_energy_does_not_use_the_pool(toy, fitted):
     samples, own, _ = toy()
-    elsewhere = Samples(samples.known, samples.labels, samples.pool[:3] - 50)
-    np.testing.assert_array_equal(energy(samples, 0)(own), energy(elsewhere, 0)(own))
+    elsewhere = samples._replace(pool=samples.pool[:3] - 50)
+    np.testing.assert_array_equal(fitted("energy", samples)(own), fitted("energy", elsewhere)(own))
 
 
-def test_trees_are_never_certain():
+def test_trees_are_never_certain(parts, fitted):
     """Log-odds stay finite where all trees agree: a hundred votes count as half a vote less."""
     ones = np.ones((20, 2), dtype=np.float32)
-    score = KINDS["trees"](Samples(ones, np.zeros(20, np.int64), np.repeat(-ones, 5, axis=0)), 0)
+    score = fitted("trees", parts(ones, np.zeros(20, np.int64), np.repeat(-ones, 5, axis=0)))
     assert score(np.concatenate([ones[:1], -ones[:1]])) == pytest.approx([math.log(199), -math.log(199)])
 
 
-def test_trees_count_both_samples_alike():
+def test_trees_count_both_samples_alike(parts, fitted):
     """Twenty references and a hundred members in one place: as likely the one as the other."""
     ones = np.ones((20, 2), dtype=np.float32)
-    score = KINDS["trees"](Samples(ones, np.zeros(20, np.int64), np.repeat(ones, 5, axis=0)), 0)
+    score = fitted("trees", parts(ones, np.zeros(20, np.int64), np.repeat(ones, 5, axis=0)))
     assert score(ones[:1]) == pytest.approx([0], abs=1e-9)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_own_rows_score_higher_than_foreign_ones(toy, name):
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_own_rows_score_higher_than_foreign_ones(toy, fitted, name):
     samples, own, foreign = toy()
-    score = KINDS[name](samples, 0)
+    score = fitted(name, samples)
     both = np.concatenate([own, foreign])
     got = score(both)
     assert got.shape == (200,)
     assert got.dtype == np.float64, "where rows are single precision: sums over kinds and folds are not"
     assert np.isfinite(got).all()
-    assert auroc(got, np.arange(200) < 100) > 0.99
-    np.testing.assert_allclose(score(own), got[:100], rtol=1e-5, atol=1e-5, err_msg="a row's score is its own affair")
+    assert roc_auc_score(np.arange(200) < 100, got) > 0.99
+    np.testing.assert_allclose(
+        score(own), got[:100], rtol=1e-5, atol=1e-5, err_msg="a row's score depends on no other row"
+    )
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_a_seed_gives_the_same_scores_again(toy, name):
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_seed_gives_the_same_scores_again(toy, fitted, name):
     samples, own, foreign = toy()
     rows = np.concatenate([own, foreign])
-    first = KINDS[name](samples, 3)(rows)
-    np.testing.assert_array_equal(KINDS[name](samples, 3)(rows), first)
+    first = fitted(name, samples, 3)(rows)
+    np.testing.assert_array_equal(fitted(name, samples, 3)(rows), first)
     drawn = name in ("kernel", "kernel-narrow", "trees")
-    assert np.array_equal(KINDS[name](samples, 4)(rows), first) != drawn
+    assert np.array_equal(fitted(name, samples, 4)(rows), first) != drawn
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_samples_stay_as_they_are(toy, name):
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_samples_stay_as_they_are(toy, fitted, name):
     samples, own, _ = toy()
-    before = samples.known.copy(), samples.labels.copy(), samples.pool.copy()
-    KINDS[name](samples, 0)(own)
-    for array, kept in zip((samples.known, samples.labels, samples.pool), before, strict=True):
+    before = [array.copy() for array in samples]
+    fitted(name, samples)(own)
+    for array, kept in zip(samples, before, strict=True):
         np.testing.assert_array_equal(array, kept)
 
 
-def test_the_default_kinds_exist():
-    assert set(DEFAULT) <= set(KINDS)
-    assert len(set(DEFAULT)) == len(DEFAULT)
+def test_the_registry_has_them_in_this_order_and_the_default_ones_are_among_them():
+    assert tuple(PRIORS.names()) == BUILT_IN
+    assert BUILT_IN[:4] == DEFAULT
+
+
+@pytest.mark.parametrize("declared", ["three", "context", "context by keyword"])
+def test_a_kind_gets_what_it_declares(normal, parts, fitted, declared):
+    seen = []
+
+    def three(labeled, labels, pool):
+        return seen.extend([labeled, labels, pool])
+
+    def four(labeled, labels, pool, context):
+        return seen.extend([labeled, labels, pool, context])
+
+    def keyword(labeled, labels, pool, *, context):
+        return seen.extend([labeled, labels, pool, context])
+
+    samples = parts(normal(4, 2, 1), np.arange(4) % 2, normal(5, 2, 2))
+    with PRIORS.isolated():
+        register_prior("spy")({"three": three, "context": four}.get(declared, keyword))
+        fitted("spy", samples, 9)
+    assert [array is part for array, part in zip(seen, samples, strict=False)] == [True] * 3
+    assert [(c.seed, c.references is samples.known) for c in seen[3:]] == [(9, True)] * (declared != "three")
+
+
+def test_an_unknown_kind_is_a_sentence():
+    with pytest.raises(OptionError, match=r"^There is no kind of prior 'magic'; choose one of linear, .*trees, or"):
+        kind_named("magic")

@@ -1,4 +1,4 @@
-"""A run that nobody trained: small, quick, and with everything in it that a report has to survive."""
+"""A run without training: small, quick, and with everything in it that a report has to survive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import wrssl
-from wrssl.evaluate.report import collect, render
+from wrssl.evaluate import collect, render
 
 CLASSES = ["cat", "dog", "<b>bird</b>"]
 EVIL = [
@@ -155,11 +155,11 @@ def make_run(
         "device": "cpu",
         "false_drop_rate": 0.05,
     }
-    looks = [
+    snapshots = [
         {"step": step, "mean": 0.5, "members": size, "counts": [size - 2, *[0] * 18, 2]} for step in (0, 10, 20, 30)
     ]
     model = network(shape, len(classes))
-    return Run(scenario, model, verdicts, history, metrics, config, scenario.classes, looks)
+    return Run(scenario, model, verdicts, history, metrics, config, scenario.classes, snapshots)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from wrssl.evaluate.report import members, render
+from wrssl.evaluate import render
+from wrssl.evaluate.report import pool
 
 EXPORTS = ["export-kept", "export-csv", "export-rest"]
 CONTROLS = ["threshold", *EXPORTS, "search", "side", "verdict", "label", "sort", "view", "more"]
@@ -53,7 +54,7 @@ class Browser:
         return self.js("return document.getElementById(arguments[0]).innerText", name)
 
     def put(self, name, value):
-        """As a reader's change: the value, and the event that follows it."""
+        """As a reader would change it: the value, and the event that follows."""
         self.js(
             "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
             "e.dispatchEvent(new Event('input', {bubbles: true}));",
@@ -119,7 +120,7 @@ def opened(browser, data):
 
 
 def in_order(table, key="weight", down=False):
-    """Rows as the page sorts them: by what is stored, then the most foreign first, then as in the pool."""
+    """Rows as the page sorts them: by what is stored, then the highest ood_score first, then as in the pool."""
     stored = {name: np.rint(table[name] * 1e4) for name in ("ood_score", "confidence")}
     stored["weight"] = np.searchsorted(np.arange(10_001) / 10_000, table["weight"], side="right") - 1
     values = -stored[key] if down else stored[key]
@@ -197,7 +198,7 @@ def test_search_ignores_case_and_says_when_nothing_matches(opened):
     assert {name[:-5] for name in opened.ids()} == {"folder 0/image-0001"}
     opened.put("search", 'a "quoted", comma')
     assert opened.text("matching") == "1 of 1 matching members"
-    opened.put("search", "nobody")
+    opened.put("search", "no such id")
     assert opened.ids() == []
     assert opened.text("matching").startswith("No members match")
 
@@ -257,7 +258,7 @@ def test_names_with_line_breaks_are_exported_as_csv_only(browser, make):
 
 
 def test_a_pool_that_is_too_large_for_the_page(browser, make, monkeypatch):
-    monkeypatch.setattr(members, "BUDGET", 100)
+    monkeypatch.setattr(pool, "BUDGET", 100)
     run = make(size=1300)
     browser.open(run.render())
     kept = int((run.verdicts["weight"] >= 0.5).sum())
@@ -302,7 +303,7 @@ def test_a_table_of_members(browser, make):
         expected["pseudo_label"],
         rows[place][6],
         str(expected["cluster"]),
-        "foreign" if expected["is_ood"] else "own",
+        "does not belong" if expected["is_ood"] else "belongs",
     ]
     assert float(rows[place][3]) == pytest.approx(expected["ood_score"], abs=0.0051)
     assert float(rows[place][6]) == pytest.approx(expected["confidence"], abs=0.0051)
@@ -376,7 +377,7 @@ def test_enter_in_the_search_field_stays_on_the_page(opened):
     assert opened.logs()[0] == []
 
 
-def test_who_wants_no_motion_gets_none(opened):
+def test_reduced_motion_is_respected(opened):
     code = "return getComputedStyle(document.documentElement).scrollBehavior"
     opened.media(prefers_reduced_motion="no-preference")
     assert opened.js(code) == "smooth"

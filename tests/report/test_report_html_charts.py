@@ -1,4 +1,4 @@
-"""Charts: valid SVG, marks where the numbers are, words for those who cannot see them."""
+"""Charts: valid SVG, marks where the numbers are, and a description in words."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from wrssl.evaluate.report.charts import Line, heat, histogram, lines, reliability_diagram
-from wrssl.evaluate.report.charts.axes import Scale, ticks, written
-from wrssl.evaluate.report.charts.tags import tag
+from wrssl.evaluate.report.charts import (
+    Line,
+    Scale,
+    heat,
+    histogram,
+    lines,
+    reliability_diagram,
+    tag,
+    ticks,
+    written,
+)
 
 
 def parsed(svg):
@@ -57,13 +65,13 @@ def test_attributes_and_texts_are_escaped():
 
 
 def test_a_curve_goes_through_its_points():
-    svg = lines("Loss", [Line("labelled", 1, [(0, 0.0), (50, 1.0), (100, 0.5)])])
+    svg = lines("Loss", [Line("labeled", 1, [(0, 0.0), (50, 1.0), (100, 0.5)])])
     path = parsed(svg).find("path").get("d")
     (x0, y0), (x1, y1), (x2, y2) = (tuple(map(float, p.split())) for p in re.split("[ML]", path)[1:])
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.11)
     assert y0 - y1 == pytest.approx(2 * (y0 - y2), abs=0.21)
     assert y1 < y2 < y0
-    assert "labelled from 0 to 0.5" in svg
+    assert "labeled from 0 to 0.5" in svg
 
 
 def test_gaps_are_gaps_and_nothing_is_drawn_from_nothing():
@@ -82,8 +90,8 @@ def test_the_chosen_step_is_marked():
 
 
 def test_fields_of_the_heat_map_are_as_strong_as_their_share():
-    looks = [{"step": 0, "mean": 0.0, "counts": [10, 0]}, {"step": 5, "mean": 0.75, "counts": [1, 9]}]
-    svg = heat("Weights", looks)
+    snapshots = [{"step": 0, "mean": 0.0, "counts": [10, 0]}, {"step": 5, "mean": 0.75, "counts": [1, 9]}]
+    svg = heat("Weights", snapshots)
     fields = [e for e in parsed(svg).iter("rect") if e.get("class") == "field"]
     strengths = [float(e.get("fill-opacity")) for e in fields]
     assert strengths == pytest.approx([1.0, 0.08 + 0.92 * 0.1**0.5, 0.08 + 0.92 * 0.9**0.5], abs=0.006)

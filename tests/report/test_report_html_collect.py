@@ -10,10 +10,9 @@ import pytest
 import torch
 
 import wrssl
-from wrssl.evaluate.report import collect
-from wrssl.evaluate.report import members as members_module
-from wrssl.evaluate.report.packing import names_of, unpacked
-from wrssl.evaluate.report.selection import choose, evenly, ordered
+from wrssl.evaluate import collect
+from wrssl.evaluate.report import pool as pool_module
+from wrssl.evaluate.report.pool import choose_shown, evenly, names_of, order_by_weight, unpacked
 
 pytestmark = pytest.mark.usefixtures("global_rng_untouched")
 
@@ -71,7 +70,7 @@ def test_row_numbers_take_no_room(make):
 
 
 def test_a_pool_that_is_too_large_is_not_listed(make, monkeypatch):
-    monkeypatch.setattr(members_module, "BUDGET", 3_000)
+    monkeypatch.setattr(pool_module, "BUDGET", 3_000)
     run = make()
     found = run.collect()
     assert not found["members"]["complete"]
@@ -104,15 +103,14 @@ def test_of_many_clusters_both_ends_are_described(make):
 
 def test_the_order_is_weight_then_strangeness_then_place():
     weight, score = np.array([0.5, 0.1, 0.5, 0.5]), np.array([0.2, 0.0, 0.9, 0.2])
-    assert ordered(weight, score).tolist() == [1, 2, 0, 3]
+    assert order_by_weight(weight, score).tolist() == [1, 2, 0, 3]
 
 
 def test_both_ends_the_clusters_and_even_distances_are_shown():
     order = np.random.default_rng(0).permutation(5000)
     montage = order[[2500, 2501, 2502]]
-    shown = choose(order, [montage])
+    shown = choose_shown(order, [montage])
     assert len(shown.members) == len(set(shown.members.tolist())) == 1000
-    assert not shown.everybody
     place = np.empty(5000, dtype=int)
     place[order] = np.arange(5000)
     places = place[shown.members]
@@ -124,15 +122,17 @@ def test_both_ends_the_clusters_and_even_distances_are_shown():
 
 
 def test_a_small_pool_is_shown_as_a_whole():
-    assert choose(np.arange(1000), []).everybody
+    shown = choose_shown(np.arange(1000), [])
+    assert shown.members.tolist() == list(range(1000))
+    assert (shown.lowest, shown.highest) == (1000, 0)
     assert evenly(3, 10).tolist() == [0, 1, 2]
     assert evenly(101, 3).tolist() == [0, 50, 100]
 
 
 def test_long_histories_are_thinned_with_both_ends(run):
     history = pd.DataFrame({"step": range(1, 2001), "labeled": 1.0})
-    looks = [{"step": k, "mean": 0.5, "members": 1, "counts": [1] * 20} for k in range(2001)]
-    found = run.but(history=history, weight_history=looks).collect()
+    snapshots = [{"step": k, "mean": 0.5, "members": 1, "counts": [1] * 20} for k in range(2001)]
+    found = run.but(history=history, weight_history=snapshots).collect()
     assert len(found["history"]) == 300
     assert (found["history"][0]["step"], found["history"][-1]["step"]) == (1, 2000)
     assert len(found["weight_history"]) == 60

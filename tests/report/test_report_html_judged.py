@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.metrics import confusion_matrix
 
-from wrssl.evaluate.infer import logits_of
-from wrssl.evaluate.report.judged import confusion, judge_labels, reliability
+from wrssl.evaluate import logits_of
+from wrssl.evaluate.report.collect import confusion, judge_labels, reliability
 
 
 @pytest.fixture

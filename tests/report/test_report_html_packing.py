@@ -9,26 +9,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrssl.evaluate.report.packing import SCALE, down, front_coded, names_of, near, packed, script_json, unpacked
+from wrssl.evaluate.report.pool import (
+    SCALE,
+    front_coded,
+    names_of,
+    packed,
+    rounded,
+    rounded_down,
+    script_json,
+    unpacked,
+)
 
 
 @settings(deadline=None)
 @given(st.floats(0, 1), st.integers(0, 100))
-def test_a_threshold_keeps_whom_the_full_table_keeps(weight, hundredths):
-    q = int(down(np.array([weight]))[0])
+def test_a_threshold_keeps_the_members_that_the_full_table_keeps(weight, hundredths):
+    q = int(rounded_down(np.array([weight]))[0])
     assert (q >= hundredths * (SCALE // 100)) == (weight >= hundredths / 100)
 
 
 @pytest.mark.parametrize("hundredths", range(101))
 def test_the_thresholds_themselves_are_kept_and_what_lies_just_below_is_not(hundredths):
     exact = hundredths / 100
-    assert down(np.array([exact]))[0] == hundredths * (SCALE // 100)
+    assert rounded_down(np.array([exact]))[0] == hundredths * (SCALE // 100)
     if hundredths:
-        assert down(np.array([np.nextafter(exact, 0)]))[0] == hundredths * (SCALE // 100) - 1
+        assert rounded_down(np.array([np.nextafter(exact, 0)]))[0] == hundredths * (SCALE // 100) - 1
 
 
 def test_other_numbers_are_rounded_to_the_nearest_and_nan_is_zero():
-    assert near(np.array([0.12345, 0.99996, 1.0, np.nan])).tolist() == [1234, 10000, 10000, 0]
+    assert rounded(np.array([0.12345, 0.99996, 1.0, np.nan])).tolist() == [1234, 10000, 10000, 0]
 
 
 @pytest.mark.parametrize(("values", "size"), [([0, 255], 1), ([0, 256, 10000], 2), ([], 1)])

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 import wrssl
-from wrssl.evaluate.report import render, write
+from wrssl.evaluate import render
 from wrssl.evaluate.report.render import LARGEST
 
 VOID = {"meta", "link", "input", "br", "img", "hr"}
@@ -66,9 +66,10 @@ def test_the_page_follows_from_the_stored_dictionary_alone(data, html):
     assert render(json.loads(json.dumps(data))) == html
 
 
-def test_it_is_written_as_utf_8(data, html, tmp_path):
-    write(data, tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_bytes() == html.encode("utf-8")
+def test_it_can_be_written_as_utf_8_whatever_bytes_a_file_name_holds(page, html):
+    assert html.encode("utf-8").decode("utf-8") == html
+    assert "bytes\\udcff.png" in html
+    assert page.having("meta", charset="utf-8")
 
 
 def test_there_is_one_script_and_one_style_and_both_are_the_allowed_ones(page):
@@ -134,7 +135,10 @@ def test_numbers_of_the_run_are_in_the_page(page, run, data):
         assert f"{row['mean_plain']:.3f} {row['mean_weighted']:.3f} {row['mean_halves']:.3f}" in text
     for row in data["clusters"]["rows"]:
         assert f"Cluster {row['cluster']} {row['size']} members" in text
-        assert f"{row['keep']} keep, {row['doubt']} doubt, {row['drop']} drop; truly foreign: {row['foreign']}" in text
+        assert (
+            f"{row['keep']} keep, {row['doubt']} doubt, {row['drop']} drop; truly do not belong: {row['foreign']}"
+            in text
+        )
     matrix = data["judged"]["matrix"]
     fields = [m for row in matrix for m in row]
     shown = re.findall(r'<td class="(?:hit|miss) s\d">(\d+|·)</td>', render(data))
@@ -157,7 +161,7 @@ def test_the_script_gets_what_the_dictionary_holds(page, data):
         ({"shape": (5,)}, "Predicted", "have a picture"),
         ({"shape": (2, 8, 8)}, "The images have 2 channels; the first is shown", "Clusters of"),
         ({"shape": (5, 8, 8)}, "The images have 5 channels; the first three are shown as", "the first is shown"),
-        ({"truth": False}, "Cluster 0", "truly foreign"),
+        ({"truth": False}, "Cluster 0", "truly do not belong"),
         ({"classes": [f"class {k}" for k in range(40)]}, "40 classes, too many for a matrix", "Columns: predicted"),
     ],
 )
@@ -181,8 +185,11 @@ def test_equal_weights_are_called_equal(run):
 
 
 def test_chosen_models_are_compared(run):
-    looks = {"weighted": {"val_accuracy": 0.5, "val_loss": 1.5}, "plain": {"val_accuracy": 0.75, "val_loss": 0.125}}
-    text = Page(run.but(metrics={**run.metrics, "chosen": "plain", "candidates": looks}).render()).text
+    candidates = {
+        "weighted": {"val_accuracy": 0.5, "val_loss": 1.5},
+        "plain": {"val_accuracy": 0.75, "val_loss": 0.125},
+    }
+    text = Page(run.but(metrics={**run.metrics, "chosen": "plain", "candidates": candidates}).render()).text
     assert "plain 75.00 % 0.1250 yes" in text
     assert "The curves are those of the returned model (plain)" in text
 

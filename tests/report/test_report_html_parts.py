@@ -1,12 +1,12 @@
-"""The counts of a pool do not depend on the parts in which it is looked at."""
+"""The counts of a pool do not depend on the parts in which it is read."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from wrssl.evaluate.report import members
-from wrssl.evaluate.report.selection import MOST, choose, ordered
+from wrssl.evaluate.report import pool
+from wrssl.evaluate.report.pool import MOST, choose_shown, order_by_weight
 from wrssl.evaluate.verdicts import VERDICTS
 
 
@@ -28,8 +28,8 @@ def table():
 
 @pytest.mark.parametrize("chunk", [1, 7, 499, 500, 501])
 def test_counts_in_parts_are_those_of_the_whole(table, chunk, monkeypatch):
-    monkeypatch.setattr(members, "CHUNK", chunk)
-    found = members.summary(table)
+    monkeypatch.setattr(pool, "CHUNK", chunk)
+    found = pool.summarize(table)
     weight, verdict = table["weight"].to_numpy(), np.array(table["verdict"].tolist())
     for word, counts in found["histogram"].items():
         edges = np.minimum(np.floor(weight[verdict == word] * 20 + 1e-5), 19)
@@ -39,18 +39,18 @@ def test_counts_in_parts_are_those_of_the_whole(table, chunk, monkeypatch):
 
 
 def test_words_read_from_a_file_count_as_categories_do(table):
-    assert members.summary(table.assign(verdict=table["verdict"].astype(object))) == members.summary(table)
+    assert pool.summarize(table.assign(verdict=table["verdict"].astype(object))) == pool.summarize(table)
 
 
 def test_equals_are_ordered_by_their_place():
     weight, score = np.array([0.5, 0.2, 0.5, 0.2, 0.5, 0.2]), np.array([0.1, 0.7, 0.9, 0.7, 0.1, 0.8])
-    assert ordered(weight, score).tolist() == [5, 1, 3, 2, 0, 4]
+    assert order_by_weight(weight, score).tolist() == [5, 1, 3, 2, 0, 4]
 
 
 def test_members_that_stand_for_a_cluster_are_among_those_shown():
     order = np.random.default_rng(5).permutation(5 * MOST)
     wanted = [order[[777, 1234]], order[[4000]]]
-    shown = choose(order, wanted).members
+    shown = choose_shown(order, wanted).members
     assert len(shown) == MOST
     assert set(np.concatenate(wanted).tolist()) <= set(shown.tolist())
     place = np.empty(len(order), dtype=np.int64)

@@ -58,9 +58,9 @@ def test_other_ranges_are_stretched_and_outliers_cut(generator):
     pool[0, 0, 0, 0] = 1e6
     low, high = value_range(pool, range(50))
     assert -40 < low < -15 < 15 < high < 40
-    seen = picture(pool[0], (low, high))
-    assert seen[0, 0] == 255
-    assert seen.std() > 30
+    drawn = picture(pool[0], (low, high))
+    assert drawn[0, 0] == 255
+    assert drawn.std() > 30
 
 
 def test_equal_values_are_no_division_by_zero():

@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 import wrssl
-from wrssl.evaluate.report import repeat as module
-from wrssl.evaluate.report.repeat import repeat
+from wrssl.config import FREE, FitConfig, facts_of, options
+from wrssl.evaluate.report.repeat import FOLDERS, repeat
 
 RECIPE = {
     "name": "digits", "ood": "patches", "ratio": 0.5, "mode": "replace", "seed": 3, "clean": False,
@@ -32,15 +32,41 @@ def called(python, monkeypatch):
     return found
 
 
-def test_defaults_are_those_of_the_functions():
-    read = wrssl.Scenario.from_folders
-    for function, stated in ((wrssl.fit, module.FIT), (wrssl.load_scenario, module.LOAD), (read, module.FROM_FOLDERS)):
-        parameters = inspect.signature(function).parameters
-        for name, value in stated.items():
-            default = parameters[name].default
-            assert value == ({} if name.endswith("_options") else default), name
-    left_out = set(inspect.signature(wrssl.fit).parameters) - set(module.FIT) - set(module.ALWAYS)
-    assert left_out == {"scenario", "out", "progress", "callbacks", "resume"}
+STORED = {each.name: each for each in options() if facts_of(each).resume != FREE}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_every_stored_option_is_said_where_it_is_not_the_default(name):
+    """A new option of a run needs no change here."""
+    default, other = FitConfig().stored()[name], {"other": 1} if name.endswith("_options") else "other"
+    always = name in ("steps", "seed", "threads", "device")
+    config = {**CONFIG, "lr_given": True, "scenario": {"name": "own data"}}
+    for value, said in ((default, always), (other, True)):
+        call = repeat({**config, name: value})["python"].splitlines()[-1]
+        assert (f"{name}={value!r}" in call) == said
+        assert (f" {name}=" in call) == said
+    assert set(CONFIG) - {"scenario", "lr_given"} <= set(STORED)
+
+
+@pytest.mark.parametrize(
+    ("function", "where", "has_default"),
+    [
+        (wrssl.load_scenario, lambda given: {**RECIPE, **given}, ["ratio", "mode", "clean", "unlabeled_size"]),
+        (
+            wrssl.Scenario.from_folders,
+            lambda given: {"name": "own data", "folders": {"labeled": "a", "unlabeled": "b", **given}},
+            ["image_size", "max_pixels", "seed"],
+        ),
+    ],
+    ids=["named", "folders"],
+)
+def test_the_data_is_described_by_what_differs_from_the_defaults(function, where, has_default):
+    for name in has_default:
+        default = inspect.signature(function).parameters[name].default
+        other = 7 if name != "image_size" else [7, 7]
+        for value, said in ((default, False), (other, True)):
+            found = repeat({**CONFIG, "scenario": where({"seed": 0, name: value})})["python"].splitlines()[2]
+            assert (f"{name}=" in found) == said, (name, value)
 
 
 def test_a_named_scenario_is_one_short_command():
@@ -76,14 +102,16 @@ def test_what_differs_from_the_defaults_is_said(monkeypatch):
 
 
 def test_the_options_exist():
-    from wrssl.cli import app  # noqa: F401
-    from wrssl.cli.fit import fit
+    from typer.main import get_command
 
-    options = set(inspect.signature(fit).parameters)
-    for name in (*module.FIT, *module.ALWAYS, *module.LOAD, *module.FOLDERS):
-        if name not in ("head", "method_options", "weight_options"):
-            assert name in options, name
-    assert {"method_option", "weight_option", "scenario", "ood", "out"} <= options
+    from wrssl.cli import app
+
+    known = {name for option in get_command(app).commands["fit"].params for name in option.opts}
+    named = ["--scenario", "--ood", "--ratio", "--mode", "--clean", "--labels-per-class", "--validation-size"]
+    always = ["--steps", "--seed", "--threads", "--device", "--method-option", "--weight-option", "--out"]
+    folders = [f"--{name.replace('_', '-')}" for name in FOLDERS]
+    said = [f"--{name.replace('_', '-')}" for name in STORED if name != "head" and not name.endswith("_options")]
+    assert {*named, *always, *folders, *said} - known == set()
 
 
 def test_folders_are_quoted():

@@ -10,12 +10,12 @@ import torch
 from torch import nn
 
 import wrssl
-from wrssl.evaluate.report.batch_statistics import compare, moments
+from wrssl.evaluate.report.batch_statistics import compare_statistics, moments
 from wrssl.norm import convert_batchnorm, weighted_moments
 
 
-def seen(model, layer, rows):
-    """What ``layer`` gets when ``rows`` go through."""
+def input_of(model, layer, rows):
+    """The input of ``layer`` when ``rows`` go through the model."""
     inputs = []
     handle = layer.register_forward_pre_hook(lambda _, x: inputs.append(x[0]))
     with torch.no_grad():
@@ -46,7 +46,7 @@ def test_moments_are_those_of_the_weighted_layers(network, generator):
     layers = {name: network[int(name)] for name in ("1", "5")}
     found = moments(network, layers, rows, weights)
     for name, layer in layers.items():
-        inputs = seen(network, layer, rows).double()
+        inputs = input_of(network, layer, rows).double()
         for k in range(2):
             mean, variance = weighted_moments(inputs, weights[k].double())
             torch.testing.assert_close(found[name][0][k], mean)
@@ -56,9 +56,9 @@ def test_moments_are_those_of_the_weighted_layers(network, generator):
 def test_distances_are_those_of_the_formulas(network, generator):
     known, pool = torch.randn(60, 1, 8, 8, generator=generator), 1 + 2 * torch.randn(80, 1, 8, 8, generator=generator)
     weight = torch.rand(80, generator=generator).double()
-    table = compare(scenario_of(known, pool), convert_batchnorm(network), weight)
+    table = compare_statistics(scenario_of(known, pool), convert_batchnorm(network), weight)
     row, layer = table["layers"][0], network[1]
-    a, b = (seen(network, layer, rows).double() for rows in (known, pool))
+    a, b = (input_of(network, layer, rows).double() for rows in (known, pool))
     for word, w in (("plain", torch.ones(80).double()), ("weighted", weight)):
         (m0, v0), (m, v) = weighted_moments(a, torch.ones(60).double()), weighted_moments(b, w)
         distance = math.sqrt(sum(((m - m0) ** 2 / (v0 + layer.eps)).tolist()) / 4)
@@ -76,26 +76,26 @@ def test_good_weights_bring_the_pool_home(network, generator):
         [torch.randn(100, 1, 8, 8, generator=generator), 5 + torch.randn(100, 1, 8, 8, generator=generator)]
     )
     weight = (torch.arange(200) < 100).double()
-    for row in compare(scenario_of(known, pool), network, weight)["layers"]:
+    for row in compare_statistics(scenario_of(known, pool), network, weight)["layers"]:
         assert row["mean_weighted"] < 0.3 < row["mean_plain"]
         assert row["mean_halves"] < 0.4
 
 
 def test_without_a_validation_set_labels_are_the_known_rows(make):
     table = make(validation=False)
-    found = compare(table.scenario, table.model, torch.ones(150))
+    found = compare_statistics(table.scenario, table.model, torch.ones(150))
     assert (found["part"], found["known"]) == ("labeled", 6)
 
 
-def test_where_nobody_counts_nothing_is_said(run):
-    row = compare(run.scenario, run.model, torch.zeros(150))["layers"][0]
+def test_where_all_weights_are_0_nothing_is_said(run):
+    row = compare_statistics(run.scenario, run.model, torch.zeros(150))["layers"][0]
     assert row["mean_weighted"] is None
     assert row["variance_weighted"] is None
     assert row["mean_plain"] is not None
 
 
 def test_a_model_without_batch_norm_has_no_table(run):
-    assert compare(run.scenario, nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), torch.ones(150)) is None
+    assert compare_statistics(run.scenario, nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), torch.ones(150)) is None
 
 
 class PerPixel(nn.Module):
@@ -110,13 +110,13 @@ class PerPixel(nn.Module):
 
 
 def test_a_layer_that_sees_something_else_than_examples_is_left_out(run):
-    assert compare(run.scenario, PerPixel().eval(), torch.ones(150)) is None
+    assert compare_statistics(run.scenario, PerPixel().eval(), torch.ones(150)) is None
 
 
 def test_the_model_is_left_as_it_was(run):
     before = {k: v.clone() for k, v in run.model.state_dict().items()}
     run.model.train()
-    compare(run.scenario, run.model, torch.ones(150))
+    compare_statistics(run.scenario, run.model, torch.ones(150))
     assert run.model.training
     run.model.eval()
     for name, value in run.model.state_dict().items():

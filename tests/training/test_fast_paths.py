@@ -16,7 +16,7 @@ import torch.nn.functional as F
 
 import wrssl
 from wrssl.data import prepare
-from wrssl.evaluate.infer import logits_of
+from wrssl.evaluate import logits_of
 from wrssl.methods import METHODS
 from wrssl.norm.native import native_kernels
 from wrssl.training import Callback

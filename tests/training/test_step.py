@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from wrssl.api import Context, Pass, Pool
+from wrssl.api import Context, HypergradientRequest, Pass, Pool
 from wrssl.methods import METHODS
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
@@ -136,9 +136,8 @@ def test_head_problem_equals_network_problem_where_only_the_head_is_trained(meth
         labelled = LabeledBatch(data.x_l, net.features(data.x_l, Pass.LOOKAHEAD), data.y_l)
         validation = LabeledBatch(x_v, net.features(x_v, Pass.VALIDATION), y_v)
     from wrssl.hypergrad import implicit_hypergradient
-    from wrssl.hypergrad.options import HypergradientOptions
 
-    options = HypergradientOptions(curvature=curvature)
+    options = HypergradientRequest(curvature=curvature)
     head = head_problem(net, base, labelled, views, w, validation, options)
     network = network_problem(net, base, labelled, views, w, validation, options)
     estimates = [

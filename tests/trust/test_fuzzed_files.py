@@ -23,11 +23,10 @@ from scipy.io import savemat
 import wrssl
 from wrssl.api import DataError, WRSSLError
 from wrssl.cli.report import report
-from wrssl.data.archives import take_from_zip
+from wrssl.data.download import take_from_zip
 from wrssl.data.images.decode import Unreadable, decode
-from wrssl.data.images.parallel import quiet
-from wrssl.data.images.store import open_rows
-from wrssl.data.images.writer import RowWriter
+from wrssl.data.images.reader import quiet
+from wrssl.data.images.store import RowWriter, open_rows
 from wrssl.data.readers.cifar import FILES, read_cifar
 from wrssl.data.readers.idx import read_idx
 from wrssl.data.readers.restricted_pickle import read_pickle

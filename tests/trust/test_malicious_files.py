@@ -21,7 +21,7 @@ from PIL import Image
 
 import wrssl
 from wrssl.api import DataError, WRSSLError
-from wrssl.data.archives import take_from_zip
+from wrssl.data.download import take_from_zip
 from wrssl.data.images.decode import Unreadable, decode
 from wrssl.data.images.store import open_rows
 from wrssl.data.readers.cifar import FILES, read_cifar
@@ -122,7 +122,7 @@ import numpy, torch, PIL.Image, safetensors.torch, pandas
 import wrssl
 from wrssl.api import WRSSLError
 from wrssl.data.images.decode import Unreadable, decode, formats
-from wrssl.data.images.parallel import quiet
+from wrssl.data.images.reader import quiet
 from wrssl.data.readers.cifar import read_cifar
 from wrssl.data.readers.idx import read_idx
 from wrssl.data.readers.restricted_pickle import read_pickle
@@ -244,7 +244,7 @@ def test_the_same_files_are_read_where_they_are_honest(tmp_path):
     assert decode(str(tmp_path / "x.png"), (2, 2), 3, 100).shape == (3, 2, 2)
     honest = tmp_path / "x.mat"
     honest.write_bytes(mat((3, 1), 3))
-    with pytest.raises(DataError, match="no 32x32 colour images X"):
+    with pytest.raises(DataError, match="no 32x32 color images X"):
         read_svhn(honest)
 
 

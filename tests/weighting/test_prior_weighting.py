@@ -9,7 +9,7 @@ import torch
 import wrssl
 from wrssl.api import DataError, OptionError
 from wrssl.evaluate.metrics import auroc
-from wrssl.priors import DEFAULT, KINDS, fit_prior
+from wrssl.priors import DEFAULT, PRIORS, fit_prior
 from wrssl.weighting import WEIGHTINGS
 from wrssl.weighting.prior import PriorWeighting
 
@@ -84,9 +84,9 @@ def test_a_seed_may_be_larger_than_that_of_numpy(half_foreign, make_pool):
     ("options", "sentence"),
     [
         ({"embedding": "umap"}, r"^embedding must be one of pca, raw, features or a pair of arrays, not 'umap'\.$"),
-        ({"kinds": "magic"}, r"^There is no kind of prior 'magic'; choose from linear, .*trees\.$"),
-        ({"kinds": "linear,,trees"}, r"^There is no kind of prior ''; choose from"),
-        ({"kinds": ""}, r"^There is no kind of prior ''; choose from"),
+        ({"kinds": "magic"}, r"^There is no kind of prior 'magic'; choose one of linear, .*trees, or register"),
+        ({"kinds": "linear,,trees"}, r"^There is no kind of prior ''; choose one of"),
+        ({"kinds": ""}, r"^There is no kind of prior ''; choose one of"),
         ({"refresh": -1}, r"^refresh counts steps and cannot be negative, but it is -1\.$"),
         ({"refresh": 2.5}, r"^The option 'refresh' must be a whole number, not 2\.5\.$"),
         ({"kinds": 3}, r"^The option 'kinds' must be text, not 3\.$"),
@@ -106,7 +106,7 @@ def test_options_are_checked_with_sentences(options, sentence):
         ("trees", ("trees",)),
         (" linear , energy", ("linear", "energy")),
         ("linear,linear,kernel", ("linear", "kernel")),
-        (",".join(KINDS), tuple(KINDS)),
+        (",".join(PRIORS.names()), tuple(PRIORS.names())),
     ],
 )
 def test_kinds_are_names_with_commas(given, expected):

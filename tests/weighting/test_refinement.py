@@ -7,12 +7,11 @@ import math
 import pytest
 import torch
 
-from wrssl.api import OptionError
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, OptionError
 from wrssl.weighting.kmeans import kmeans
 from wrssl.weighting.refinement import Refinement
 
-OPTIONS = HypergradientOptions()
+OPTIONS = HypergradientRequest()
 PRIORS = torch.linspace(0, 1, 1001)
 
 

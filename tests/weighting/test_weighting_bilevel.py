@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrssl.api import OptionError
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import HypergradientRequest, OptionError
 from wrssl.weighting import WEIGHTINGS
 
 BOTH = pytest.mark.parametrize("name", ["wr-instance", "wr-cluster"])
@@ -14,7 +13,7 @@ BOTH = pytest.mark.parametrize("name", ["wr-instance", "wr-cluster"])
 @BOTH
 def test_defaults(name):
     weighting = WEIGHTINGS.create(name)
-    assert weighting.estimator(0) == HypergradientOptions(
+    assert weighting.estimator(0) == HypergradientRequest(
         scope="head", solver="neumann", P=5, J=3, alpha=None, curvature="gauss-newton", damping=0.0, mixed_at="end"
     )
     assert weighting.every == 5
@@ -41,7 +40,7 @@ def test_defaults(name):
 )
 def test_each_option_reaches_the_estimator(name, option, value):
     estimator = WEIGHTINGS.create(name, {option: value}).estimator(0)
-    assert estimator == HypergradientOptions(**{option: value})
+    assert estimator == HypergradientRequest(**{option: value})
     assert getattr(estimator, option) == value
 
 

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from wrssl.api import Pool
-from wrssl.priors.fit import POOL_ROWS
+from wrssl.priors import POOL_ROWS
 from wrssl.weighting import WEIGHTINGS
 
 SIZE = 200_000

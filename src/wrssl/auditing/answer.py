@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from wrssl.evaluate.paired import Interval
+from wrssl.evaluate import Interval
 
 SUPERVISED, PLAIN, ROBUST = "supervised", "plain", "robust"
-MATTERS = 0.01  # a difference below a point does not matter to anybody
+MATTERS = 0.01  # a difference below a point makes no practical difference
 
 
 @dataclass(frozen=True)

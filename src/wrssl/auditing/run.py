@@ -6,82 +6,61 @@ training into account.
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from wrssl import progress
 from wrssl.api import DivergenceError, OptionError
 from wrssl.auditing.answer import PLAIN, ROBUST, SUPERVISED, Audit, advice_for
 from wrssl.auditing.splits import all_labels, split
+from wrssl.config import FitConfig, left_out, takes_options
 from wrssl.data import Scenario
-from wrssl.data.progress import counting_bar
-from wrssl.evaluate.paired import correlation, paired_interval
-from wrssl.training.fitting import fit
-from wrssl.training.planning import affordable_steps
-from wrssl.training.steps import check_steps
+from wrssl.evaluate import correlation, paired_interval
+from wrssl.training import affordable_steps, fit_with_config
 
 SECONDS = 240.0  # for all trainings that "auto" plans
 FEWEST_STEPS = 200
 
 
-def audit(
-    scenario: Scenario,
-    model: Any = "auto",
-    method: str = "vat",
-    weights: str = "wr",
-    steps: int | str = "auto",
-    seed: int = 0,
-    repeats: int = 5,
-    device: Any = None,
-    *,
-    batch_size: int = 100,
-    lr: float | None = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-) -> Audit:
+@takes_options(FitConfig, leave_out=left_out("audit"))
+def audit(scenario: Scenario, config: FitConfig, *, repeats: int = 5) -> Audit:  # noqa: D417  (options are added)
     """Whether the pool helps, hurts or makes no difference, by training with and without it.
 
+    The test set of the scenario is not used. ``steps="auto"`` plans about four minutes for all trainings, but at least
+    200 steps each.
+
     Args:
-        scenario: the data; its test set is not looked at.
-        model: as for ``fit``.
-        method: the semi-supervised method.
-        weights: of robust training.
-        steps: of every training; ``"auto"`` plans about four minutes for all of them, but at least 200 steps each.
-        seed: every random number follows from it.
+        scenario: the data.
         repeats: splits of the labels; more give a narrower interval.
-        device: as for ``fit``.
-        batch_size: as for ``fit``.
-        lr: as for ``fit``.
-        threads: as for ``fit``.
-        progress: show a progress bar; None shows one where standard error is a terminal.
     """
     if repeats < 2:
         raise OptionError(f"repeats must be at least 2, since an interval needs a spread; it is {repeats}.")
-    parts = [split(scenario, seed + number) for number in range(repeats)]
-    common: dict[str, Any] = {"model": model, "device": device, "batch_size": batch_size, "lr": lr, "threads": threads}
-    robust: dict[str, Any] = {"method": method, "weights": weights, "bn": "weighted"}
-    kinds: dict[str, dict[str, Any]] = {
-        SUPERVISED: {"method": "supervised", "weights": "none", "bn": "batch"},
-        PLAIN: {"method": method, "weights": "none", "bn": "batch"},
-        ROBUST: robust,
+    parts = [split(scenario, config.seed + number) for number in range(repeats)]
+    alone = config.but(weights="none", weight_options=None, bn="batch", gate=None)
+    kinds = {
+        SUPERVISED: alone.but(method="supervised", method_options=None),
+        PLAIN: alone,
+        ROBUST: config.but(bn="weighted"),
     }
-    count = _steps(steps, parts[0], {**common, **robust, "seed": seed}, len(kinds) * repeats, progress)
+    count = _steps(parts[0], kinds[ROBUST], len(kinds) * repeats)
     found: dict[str, list[float]] = {name: [] for name in kinds}
     foreign, notes = list[float](), list[str]()
-    for number, name in _walk([(n, name) for n in range(repeats) for name in kinds], progress):
-        try:
-            result = fit(
-                parts[number], steps=count, seed=seed + number, fallback=False, progress=False, **kinds[name], **common
-            )
-        except DivergenceError:  # on such a pool that is an answer too
-            notes.append(f"The {name} training of repetition {number} broke down and counts as guessing.")
-            found[name].append(1 / scenario.num_classes)
-            continue
-        found[name].append(result.metrics["test_accuracy"])
-        if name == ROBUST and result.metrics["foreign_share"] is not None:
-            foreign.append(result.metrics["foreign_share"])
+    with progress.bar("audit", len(kinds) * repeats, show=config.progress) as tick:
+        for number, name in itertools.product(range(repeats), kinds):
+            tick(0, title=f"split {number + 1}, {name}")
+            once = {"steps": count, "seed": config.seed + number, "fallback": False, "progress": False}
+            try:
+                result = fit_with_config(parts[number], kinds[name].but(**once))
+            except DivergenceError:  # on such a pool that is an answer too
+                notes.append(f"The {name} training of repetition {number} broke down and counts as guessing.")
+                found[name].append(1 / scenario.num_classes)
+            else:
+                found[name].append(result.metrics["test_accuracy"])
+                if name == ROBUST and result.metrics["foreign_share"] is not None:
+                    foreign.append(result.metrics["foreign_share"])
+            tick(1)
     one = parts[0]
     assert one.test is not None
     rho = correlation(len(one.labeled[1]), len(one.test[1]), len(all_labels(scenario)[1]))
@@ -92,24 +71,11 @@ def audit(
     return Audit(answer, gap, gain, found, share, advice_for(gap, gain), count, notes)
 
 
-def _steps(steps: int | str, scenario: Scenario, options: dict[str, Any], trainings: int, progress: bool | None) -> int:
+def _steps(scenario: Scenario, config: FitConfig, trainings: int) -> int:
     """Equally many for every training."""
-    if steps != "auto":
-        return check_steps(steps)
-    found = max(FEWEST_STEPS, affordable_steps(scenario, options, trainings, SECONDS))
-    if progress is not False:
+    if not isinstance(config.steps, str):
+        return config.steps
+    found = max(FEWEST_STEPS, affordable_steps(scenario, config, trainings, SECONDS))
+    if config.progress is not False:
         print(f"{trainings} trainings of {found} steps each", file=sys.stderr)
     return found
-
-
-def _walk(tasks: list[tuple[int, str]], progress: bool | None) -> Iterator[tuple[int, str]]:
-    """The tasks, with a bar on standard error where somebody watches."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield from tasks
-        return
-    with counting_bar() as bars:
-        bar = bars.add_task("audit", total=len(tasks))
-        for number, name in tasks:
-            bars.update(bar, description=f"split {number + 1}, {name}")
-            yield number, name
-            bars.advance(bar)

@@ -1,6 +1,6 @@
 """Splits of the labels for an audit.
 
-With a validation set, every repetition draws a new labelled set of the old size from the labelled and the validation
+With a validation set, every repetition draws a new labeled set of the old size from the labeled and the validation
 examples, and halves the rest into validation and test examples. Without one, a third of the labels of every class is
 held out as test examples, and nothing validates.
 """
@@ -14,26 +14,25 @@ import torch
 from torch import Tensor
 
 from wrssl.api import DataError
-from wrssl.data import Scenario
-from wrssl.data.streams import stream
+from wrssl.data import Scenario, numpy_stream
 
-FEWEST = 3  # labelled examples of every class, of which one is held out
+FEWEST = 3  # labeled examples of every class, of which one is held out
 
 
 def all_labels(scenario: Scenario) -> tuple[Tensor, Tensor]:
-    """The labelled and the validation examples."""
+    """The labeled and the validation examples."""
     parts = [part for part in (scenario.labeled, scenario.validation) if part is not None]
     return torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])
 
 
 def split(scenario: Scenario, seed: int) -> Scenario:
-    """The same pool with other labelled, validation and test examples, all from the given labels."""
+    """The same pool with other labeled, validation and test examples, all from the given labels."""
     x, y = all_labels(scenario)
     size = torch.bincount(y, minlength=scenario.num_classes)
     if int(size.min()) < FEWEST:
         name = scenario.classes[int(size.argmin())]
         raise DataError(
-            f"The class {name} has {int(size.min())} labelled examples, and an audit holds out some and needs at least "
+            f"The class {name} has {int(size.min())} labeled examples, and an audit holds out some and needs at least "
             f"{FEWEST}; label more of it."
         )
     rank = _rank_within_class(y, seed)
@@ -54,7 +53,7 @@ def split(scenario: Scenario, seed: int) -> Scenario:
 def _rank_within_class(y: Tensor, seed: int) -> Tensor:
     """A random place of every example among those of its class, from 0."""
     labels = y.numpy()
-    order, rank = stream(seed, "audit").permutation(len(labels)), np.empty(len(labels), dtype=np.int64)
+    order, rank = numpy_stream(seed, "audit").permutation(len(labels)), np.empty(len(labels), dtype=np.int64)
     for value in np.unique(labels):
         there = order[labels[order] == value]
         rank[there] = np.arange(len(there))

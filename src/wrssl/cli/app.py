@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from wrssl.cli.plugged import WithPlugged
-from wrssl.following import follows
+from wrssl.worker import is_worker
 
 app = typer.Typer(
     name="wrssl",
     cls=WithPlugged,
-    help="Train a classifier from few labels and an unlabelled pool that may contain anything.",
+    help="Train a classifier from few labels and an unlabeled pool that may contain anything.",
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -26,7 +26,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command; an error that the user caused is one sentence and exit code 2."""
-    if follows():
+    if is_worker():
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
     try:
         code = app(standalone_mode=False)
@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        _fail(f"The system says: {error.strerror or error}{where}; check the path, its permissions and the disk.", 2)
+        _fail(f"I/O error: {error.strerror or error}{where}; check the path, its permissions and the disk.", 2)
     except Exception as error:
         # Wrong options, as the option parser reports them; its exception classes are not public everywhere.
         if hasattr(error, "format_message") and hasattr(error, "exit_code"):
@@ -53,12 +53,11 @@ def main() -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within this, Ctrl-C and SIGTERM end in their own words, and a warning about the run directory is a note.
+    """Within this, Ctrl-C and SIGTERM end with the message of the run, and a warning about its directory is a note.
 
-    The option parser would swallow the words of a stop.
+    The option parser would drop the message.
     """
-    from wrssl.training.generations import StateWarning
-    from wrssl.training.interrupt import Interrupted, termination
+    from wrssl.runs import Interrupted, StateWarning, termination
 
     usual = warnings.showwarning
 
@@ -85,7 +84,7 @@ def _usage(error: Any) -> str:
 
 
 def _fail(message: str, code: int, said_by_the_first: bool = False) -> None:
-    if follows() and not said_by_the_first:
+    if is_worker() and not said_by_the_first:
         message, sys.stderr = f"process {os.environ.get('LOCAL_RANK', '0')}: {message}", sys.__stderr__
     typer.echo(f"wrssl: {message}", err=True)
     sys.exit(code)

@@ -1,75 +1,101 @@
-"""Options that several commands share, and how their texts are read."""
+"""Options that several commands share: where the data comes from, and those that follow from ``FitConfig``."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+from wrssl.config import facts_of
+from wrssl.config import options as fit_options
+from wrssl.errors import OptionError
 
 if TYPE_CHECKING:
     from wrssl.data import Scenario
 
+
+def _load_plugins(paths: list[Path] | None) -> list[Path] | None:
+    if paths:
+        from wrssl.registry import load_plugin
+
+        for path in paths:
+            load_plugin(path)
+    return paths
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-ScenarioName = Annotated[str | None, typer.Option(help="moons, digits, mnist, cifar10, cifar100, svhn")]
-Ood = Annotated[str | None, typer.Option(help="The kind of foreign rows in the pool.")]
-Ratio = Annotated[float, typer.Option(help="Their share of the pool, 0 to 1.")]
-Mode = Annotated[str, typer.Option(help="replace, add or oliver")]
-Clean = Annotated[bool, typer.Option("--clean", help="Remove the foreign rows again.")]
 DataDir = Annotated[Path | None, typer.Option(help="Folder of the data files.")]
-Download = Annotated[bool, typer.Option("--download", help="Fetch missing files.")]
-LabelsPerClass = Annotated[int | None, typer.Option(help="Labels per class.")]
-ValidationSize = Annotated[int | None, typer.Option(help="Use fewer validation rows.")]
-UnlabeledSize = Annotated[int | None, typer.Option(help="Use a smaller pool.")]
-Labeled = Annotated[Path | None, typer.Option(help="Own images: a folder with one sub-folder per class.")]
-Unlabeled = Annotated[Path | None, typer.Option(help="Own images: a folder of images, anywhere below it.")]
-Validation = Annotated[
-    str | None, typer.Option(help="A folder like --labeled, or the share of the labels to hold out; default by size.")
+Plugin = Annotated[
+    list[Path] | None,
+    typer.Option(help="A Python file that registers methods, weightings, …; repeatable.", callback=_load_plugins),
 ]
-Test = Annotated[Path | None, typer.Option(help="A folder like --labeled, looked at once at the end.")]
-ImageSize = Annotated[int, typer.Option(help="Own images are brought to this height and width.")]
-Augment = Annotated[str | None, typer.Option(help="none, shapes, signs or photos: changes that keep the class")]
-Model = Annotated[str, typer.Option(help="auto, mlp, lenet, small_cnn, wrn-28-2, each also with -nobn")]
-MethodName = Annotated[str, typer.Option(help="See: wrssl methods")]
-Weights = Annotated[str, typer.Option(help="See: wrssl methods")]
-Steps = Annotated[str, typer.Option(help="Optimiser steps, or auto.")]
-Seed = Annotated[int, typer.Option(help="Every random number follows from it.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, …")]
-BatchSize = Annotated[int, typer.Option(help="Of each kind of batch.")]
-Lr = Annotated[float | None, typer.Option(help="Learning rate; default the method's.")]
-Threads = Annotated[int | None, typer.Option(help="Of torch; default by the size of the network.")]
-Pairs = Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable.")]
+SEED_HELP = next(facts_of(each).help for each in fit_options() if each.name == "seed")
 
 
-def read_scenario(named: dict[str, Any], folders: dict[str, Any], command: str) -> Scenario:
-    """The data that the options describe; what is odd but usable is said on standard error.
+@dataclass(frozen=True)
+class DataOptions:
+    """Where the data comes from: the keywords of ``load_scenario``, or folders of images."""
 
-    Args:
-        named: the keywords of ``load_scenario``; ``scenario`` is None where the data are folders.
-        folders: those of ``Scenario.from_folders``.
-        command: for the advice where neither is given.
-    """
-    import wrssl
-    from wrssl.api import OptionError
+    scenario: Annotated[str | None, typer.Option(help="moons, digits, mnist, cifar10, cifar100, svhn")] = None
+    ood: Annotated[str | None, typer.Option(help="The kind of foreign rows in the pool.")] = None
+    ratio: Annotated[float, typer.Option(help="Their share of the pool, 0 to 1.")] = 0.5
+    mode: Annotated[str, typer.Option(help="replace, add or oliver")] = "replace"
+    clean: Annotated[bool, typer.Option("--clean", help="Remove the foreign rows again.")] = False
+    data_dir: DataDir = None
+    download: Annotated[bool, typer.Option("--download", help="Fetch missing files.")] = False
+    labels_per_class: Annotated[int | None, typer.Option(help="Labels per class.")] = None
+    validation_size: Annotated[int | None, typer.Option(help="Use fewer validation rows.")] = None
+    unlabeled_size: Annotated[int | None, typer.Option(help="Use a smaller pool.")] = None
+    labeled: Annotated[Path | None, typer.Option(help="Own images: a folder with one sub-folder per class.")] = None
+    unlabeled: Annotated[Path | None, typer.Option(help="Own images: a folder of images, anywhere below it.")] = None
+    validation: Annotated[
+        str | None,
+        typer.Option(help="A folder like --labeled, or the share of the labels to hold out; default by size."),
+    ] = None
+    test: Annotated[Path | None, typer.Option(help="A folder like --labeled, used once at the end.")] = None
+    image_size: Annotated[int, typer.Option(help="Own images are brought to this height and width.")] = 32
+    augment: Annotated[str | None, typer.Option(help="none, shapes, signs or photos: changes that keep the class")] = (
+        None
+    )
 
-    name, seed = named.pop("scenario"), named["seed"]
-    given = [key for key in ("labeled", "unlabeled") if folders[key] is not None]
-    if name is not None and given:
-        raise OptionError(f"Give --scenario or --{given[0]}, not both.")
-    if name is None and len(given) < 2:
-        raise OptionError(
-            f"Say what to train on, for example: wrssl {command} --scenario digits, or: wrssl {command} --labeled DIR "
-            "--unlabeled DIR"
-        )
-    if name is not None:
-        scenario = wrssl.load_scenario(name, **named)
-    else:
-        folders["validation"] = _share_or_folder(folders["validation"])
-        scenario = wrssl.Scenario.from_folders(**folders, seed=seed)
-    for note in scenario.notes:
-        typer.echo(f"note: {note}", err=True)
-    return scenario
+    def read(self, command: str, seed: int) -> Scenario:
+        """The data; what is odd but usable is printed on standard error.
+
+        Args:
+            command: for the advice where no data is named.
+            seed: of every random choice.
+        """
+        import wrssl
+
+        given = [name for name in ("labeled", "unlabeled") if getattr(self, name) is not None]
+        if self.scenario is not None and given:
+            raise OptionError(f"Give --scenario or --{given[0]}, not both.")
+        if self.scenario is not None:
+            scenario = wrssl.load_scenario(
+                self.scenario, self.ood, self.ratio, self.mode, seed, self.data_dir, clean=self.clean,
+                download=self.download, labels_per_class=self.labels_per_class, validation_size=self.validation_size,
+                unlabeled_size=self.unlabeled_size,
+            )  # fmt: skip
+        elif self.labeled is None or self.unlabeled is None:
+            raise OptionError(
+                f"Say what to train on, for example: wrssl {command} --scenario digits, or: wrssl {command} --labeled "
+                "DIR --unlabeled DIR"
+            )
+        else:
+            scenario = wrssl.Scenario.from_folders(
+                self.labeled, self.unlabeled, _share_or_folder(self.validation), self.image_size, test=self.test,
+                seed=seed, augment=self.augment,
+            )  # fmt: skip
+        for note in scenario.notes:
+            typer.echo(f"note: {note}", err=True)
+        return scenario
 
 
 def _share_or_folder(text: str | None) -> float | str | None:
@@ -79,15 +105,86 @@ def _share_or_folder(text: str | None) -> float | str | None:
         return text
 
 
-def number_of_steps(text: str) -> int | str:
-    """A whole number, or the word as it is."""
-    return int(text) if text.lstrip("-").isdigit() else text
+def takes(
+    leave_out: Sequence[str] = (), data: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorator of a command ``run(data: DataOptions, options: dict, *, own options)``.
+
+    The command line shows the data options, then those of ``FitConfig``, then the command's own; ``options`` has the
+    keywords of ``FitConfig``.
+
+    Args:
+        leave_out: options of ``FitConfig`` that the command does not have.
+        data: data options that it does not have.
+    """
+    fields = [each for each in dataclasses.fields(DataOptions) if each.name not in data]
+    types = get_type_hints(DataOptions, include_extras=True)
+    settings = [each for each in fit_options(leave_out) if facts_of(each).shell is not None]
+
+    def decorate(run: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(run, include_extras=True)
+        own = [
+            p.replace(annotation=hints[p.name], kind=p.KEYWORD_ONLY)
+            for p in list(inspect.signature(run).parameters.values())[2:]
+        ]
+
+        @functools.wraps(run)
+        def command(**values: Any) -> None:
+            of_data = DataOptions(**{each.name: values.pop(each.name) for each in fields})
+            options = {each.name: _value(each, values.pop(each.name)) for each in settings}
+            run(of_data, options, **values)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [
+            *(
+                inspect.Parameter(each.name, keyword, default=each.default, annotation=types[each.name])
+                for each in fields
+            ),
+            *(
+                inspect.Parameter(each.name, keyword, default=_default(each), annotation=_typed(each))
+                for each in settings
+            ),
+            *own,
+        ]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {}
+        return command
+
+    return decorate
+
+
+_SHELL_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "os.PathLike[str]": Path}
+
+
+def _typed(each: dataclasses.Field[Any]) -> Any:
+    """The option as typer wants it; types that the command line cannot read are left out of a union."""
+    facts = facts_of(each)
+    shell = facts.shell
+    if shell == "annotation":
+        words = str(each.type).split(" | ")
+        shell = next(_SHELL_TYPES[word] for word in reversed(words) if word in _SHELL_TYPES)
+    names = [] if facts.flag is None else [facts.flag]
+    many = " NAME=VALUE, repeatable." if shell == list[str] else ""
+    return Annotated[
+        shell if _default(each) is not None else shell | None, typer.Option(*names, help=facts.help + many)
+    ]
+
+
+def _default(each: dataclasses.Field[Any]) -> Any:
+    return each.default
+
+
+def _value(each: dataclasses.Field[Any], value: Any) -> Any:
+    """From what the command line read to the value of the option."""
+    if facts_of(each).shell == list[str]:
+        return pairs((facts_of(each).flag or each.name).lstrip("-"), value)
+    if each.name == "steps":
+        return int(value) if value.lstrip("-").isdigit() else value
+    return value
 
 
 def pairs(option: str, texts: list[str] | None) -> dict[str, Any]:
     """``["eps=3", "kl=oliver"]`` as a dictionary; values are JSON where they can be, else text."""
-    from wrssl.api import OptionError
-
     found: dict[str, Any] = {}
     for text in texts or []:
         name, sign, value = text.partition("=")
@@ -100,8 +197,13 @@ def pairs(option: str, texts: list[str] | None) -> dict[str, Any]:
     return found
 
 
+def given_on_the_command_line(context: typer.Context) -> set[str]:
+    """The names of the options that the user gave, in contrast to defaults."""
+    return {name for name in context.params if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"}
+
+
 def print_json(value: Any) -> None:
     """One object on one line."""
-    from wrssl.training.files import plain
+    from wrssl.runs import plain
 
     typer.echo(json.dumps(plain(value), allow_nan=False))

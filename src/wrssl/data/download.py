@@ -1,22 +1,121 @@
-"""Fetch a file: resumable, checksummed, and never half there under its final name."""
+"""The files of public data sets: where they are on this machine, where the official ones are, and how to fetch them.
+
+A download is resumable, checksummed, and never half there under its final name.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
 import os
+import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from wrssl.api import DataError
-from wrssl.data.addresses import Address
-from wrssl.data.progress import progress_bar
+from wrssl.errors import DataError
+from wrssl.progress import Tick, bar
 
 _PIECE = 1 << 18
 _TIMEOUT = 30.0
+_MAX_MEMBER = 1 << 30  # bytes of a file in an archive
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where one file can be fetched.
+
+    Attributes:
+        urls: the official address first, then mirrors.
+        md5: checksum of the file. The publishers and common loaders give MD5; it guards against damage.
+    """
+
+    urls: tuple[str, ...]
+    md5: str
+
+
+def _files(bases: tuple[str, ...], checksums: dict[str, str]) -> dict[str, Address]:
+    return {name: Address(tuple(base + name for base in bases), md5) for name, md5 in checksums.items()}
+
+
+MNIST = _files(
+    ("http://yann.lecun.com/exdb/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"),
+    {
+        "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+        "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+        "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+    },
+)
+
+FASHION = _files(
+    ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+    {
+        "train-images-idx3-ubyte.gz": "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "train-labels-idx1-ubyte.gz": "25c81989df183df01b3e8a0aad5dffbe",
+        "t10k-images-idx3-ubyte.gz": "bef4ecab320f06d8554ea6380940ec79",
+        "t10k-labels-idx1-ubyte.gz": "bb300cfdad3c16e7a12a480ee83cd310",
+    },
+)
+
+# One archive with all splits of EMNIST; only the letters are taken out of it.
+EMNIST_ARCHIVE = Address(
+    (
+        "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip",
+        "https://www.itl.nist.gov/iaui/vip/cs_links/EMNIST/gzip.zip",
+    ),
+    "58c8d27c78d21e728a6bc7b3cc06412e",
+)
+
+CIFAR10 = Address(("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",), "c58f30108f718f92721af3b95e74349a")
+CIFAR100 = Address(("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",), "eb9058c3a382ffc7106e4002c42a8d85")
+
+SVHN = _files(
+    ("http://ufldl.stanford.edu/housenumbers/",),
+    {
+        "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
+        "test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3",
+        "extra_32x32.mat": "a93ce644f1a588dc4d68dda5feec44a7",
+    },
+)
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
+    """The data folder: ``data_dir``, else ``$WRSSL_DATA``, else ``wrssl`` in the user's cache folder."""
+    if data_dir is not None:
+        return Path(data_dir).expanduser()
+    if os.environ.get("WRSSL_DATA"):
+        return Path(os.environ["WRSSL_DATA"]).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "wrssl"
+
+
+def locate(candidates: list[Path], address: Address, target: Path, download: bool) -> Path:
+    """The first candidate that exists; else the downloaded file; else a ``DataError`` that says where to get it.
+
+    An existing file is used as it is, without a checksum: repacked copies are fine, as the readers check what they
+    read.
+
+    Args:
+        candidates: possible places, best first.
+        address: where the official file is.
+        target: where a download goes.
+        download: fetch it if no candidate exists.
+
+    Returns:
+        The path of the file.
+    """
+    for path in candidates:
+        if path.exists():
+            return path
+    if not download:
+        raise DataError(
+            f"{target.name} is not in {target.parent}; put it there from {address.urls[0]}, name another data_dir, "
+            "or pass download=True."
+        )
+    return fetch_first(address, target)
 
 
 def fetch(
@@ -40,7 +139,7 @@ def fetch(
         sha256: the checksum; this or ``md5`` is needed.
         md5: the checksum, where only that is published.
         size: the length in bytes, where known; more is never accepted.
-        progress: show a bar; default only where stderr is a terminal.
+        progress: show a bar; default after two seconds where standard error is a terminal.
 
     Returns:
         ``path``.
@@ -99,7 +198,7 @@ def _right(path: Path, sha256: str | None, md5: str | None) -> bool:
 
 
 def _transfer(url: str, part: Path, size: int | None, progress: bool | None) -> None:
-    """One HTTP request that completes ``part``; what has arrived stays there if it breaks off."""
+    """One HTTP request that completes ``part``; after an interruption, what has arrived stays there."""
     have = part.stat().st_size if part.exists() else 0
     headers = {"User-Agent": "wrssl", "Accept-Encoding": "identity"}
     if have:
@@ -122,7 +221,10 @@ def _transfer(url: str, part: Path, size: int | None, progress: bool | None) -> 
         total = done + int(length) if length is not None and length.isdigit() else size
         if size is not None and total != size:
             raise DataError(f"{url} has {total} bytes and should have {size}; put a good copy there by hand.")
-        with part.open("ab" if goes_on else "wb") as file, progress_bar(part.stem, done, total, progress) as advance:
+        with (
+            part.open("ab" if goes_on else "wb") as file,
+            bar(part.stem, total, done=done, show=progress, unit="bytes") as advance,
+        ):
             _copy(response, file, advance, None if total is None else total - done)
             arrived = file.tell()  # in append mode, counted from the beginning of the file
         if total is not None and arrived > total:
@@ -134,12 +236,43 @@ def _transfer(url: str, part: Path, size: int | None, progress: bool | None) -> 
             )
 
 
-def _copy(
-    source: http.client.HTTPResponse, target: BinaryIO, advance: Callable[[int], None], limit: int | None
-) -> None:
+def _copy(source: http.client.HTTPResponse, target: BinaryIO, advance: Tick, limit: int | None) -> None:
     """Copy until the end, or until more than ``limit`` bytes have come."""
     copied = 0
     while (limit is None or copied <= limit) and (piece := source.read(_PIECE)):
         target.write(piece)
         copied += len(piece)
         advance(len(piece))
+
+
+def take_from_zip(archive: Path, wanted: dict[str, Path]) -> None:
+    """Write members of a zip file to given paths; nothing else in it is looked at.
+
+    The names of the written files come from the caller, never from the archive, so nothing can land outside its folder.
+    Each file appears under its final name only when it is complete.
+
+    Args:
+        archive: the zip file.
+        wanted: member name → path to write.
+    """
+    try:
+        with zipfile.ZipFile(archive) as file:
+            for member, target in wanted.items():
+                info = file.getinfo(member)
+                if info.file_size > _MAX_MEMBER:
+                    raise DataError(f"{member} in {archive} is larger than expected; fetch the archive again.")
+                part = target.with_name(target.name + ".part")
+                try:
+                    with file.open(info) as source, part.open("wb") as sink:
+                        shutil.copyfileobj(source, sink)
+                    os.replace(part, target)
+                finally:
+                    part.unlink(missing_ok=True)
+    except DataError:
+        raise
+    except KeyError as error:
+        raise DataError(f"{archive} does not hold {error.args[0]}; fetch the archive again.") from error
+    except OSError as error:
+        raise DataError(f"{archive} cannot be unpacked ({error}); check the disk and its permissions.") from error
+    except Exception as error:  # a damaged archive fails in many ways: unknown compression, password, wrong checksum
+        raise DataError(f"{archive} is a damaged zip file ({error}); remove it and fetch it again.") from error

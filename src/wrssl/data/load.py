@@ -4,61 +4,40 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from wrssl.api import DataError, OptionError
-from wrssl.data.folder import data_folder
+from wrssl.data.download import data_folder
 from wrssl.data.mixing import check_options, mix
-from wrssl.data.parts import Parts, Request
-from wrssl.data.scenario import Scenario
+from wrssl.data.scenario import Origin, Scenario
+from wrssl.data.source import Parts, Request, find_files, kinds_of, read_parts
 from wrssl.data.streams import check_seed
-
-# Kinds of foreign rows, the default first. Adding a source: one file in sources/, one line here, one test.
-_KINDS = {
-    "moons": ("faraway", "boundary", "mixed"),
-    "digits": ("patches", "mean", "classes", "mixed"),
-    "mnist": ("fashion", "emnist", "mean", "mixed", "mean-wrapped"),
-    "cifar10": ("classes",),
-    "cifar100": ("classes",),
-    "svhn": ("classes",),
-}
-_MODULES = {"cifar10": "cifar", "cifar100": "cifar"}
+from wrssl.errors import DataError, OptionError
+from wrssl.registry import SOURCES
 
 
 def list_scenarios() -> dict[str, tuple[str, ...]]:
     """The named scenarios, each with its kinds of foreign rows; the first kind is the default."""
-    return dict(_KINDS)
+    return {name: kinds_of(name) for name in SOURCES.names()}
 
 
 def find_scenario(name: str, ood: str | None = None, data_dir: str | os.PathLike[str] | None = None) -> None:
-    """Look whether the files of a named scenario are there; a ``DataError`` says which one is not and where to get it.
+    """Check whether the files of a named scenario are there; a ``DataError`` says which one is not and where to get it.
 
     Args:
         name: one of ``list_scenarios()``.
         ood: the kind of foreign rows; default the first.
         data_dir: as in ``load_scenario``.
     """
-    request = Request(_kind(name, ood), 0, data_folder(data_dir))
-    source = _source(name)
-    if hasattr(source, "find"):  # the others need no files
-        source.find(name, request)
+    find_files(Request(name, _kind(name, ood), 0, data_folder(data_dir)))
 
 
 def _kind(name: str, ood: str | None) -> str:
-    if name not in _KINDS:
-        raise OptionError(f"There is no scenario {name!r}; choose one of {', '.join(_KINDS)}.")
-    kind = _KINDS[name][0] if ood is None else ood
-    if kind not in _KINDS[name]:
-        raise OptionError(f"{name} has no foreign rows {ood!r}; choose ood from {', '.join(_KINDS[name])}.")
+    kinds = kinds_of(name)
+    kind = kinds[0] if ood is None else ood
+    if kind not in kinds:
+        raise OptionError(f"{name} has no foreign rows {ood!r}; choose ood from {', '.join(kinds)}.")
     return kind
-
-
-def _source(name: str) -> Any:
-    # Imported when asked for: `import wrssl` stays quick, and one source's needs are not everyone's.
-    return import_module(f"wrssl.data.sources.{_MODULES.get(name, name)}")
 
 
 def load_scenario(
@@ -75,9 +54,9 @@ def load_scenario(
     validation_size: int | None = None,
     unlabeled_size: int | None = None,
 ) -> Scenario:
-    """Load a named scenario: a public data set whose pool is mixed with foreign (OOD) rows.
+    """Load a named scenario: a data set whose pool is mixed with foreign (OOD) rows.
 
-    For one seed, the labelled, validation and test parts do not depend on ratio or mode, and the ID rows of the
+    For one seed, the labeled, validation and test parts do not depend on ratio or mode, and the ID rows of the
     pool at a higher ratio are a subset of those at a lower one (``data/mixing.py`` has the exact rules).
 
     Args:
@@ -86,14 +65,14 @@ def load_scenario(
         ratio: share of foreign rows in the pool, 0 to 1.
         mode: ``"replace"``: foreign rows take the place of ID rows, the pool keeps its size (the paper);
             ``"add"``: they are added to a quarter of the ID rows; ``"oliver"``: the ratio is the share of the pool's
-            classes that are foreign, as in Oliver et al. (``data/classwise.py`` has the rule; foreign classes only).
+            classes that are foreign, as in Oliver et al. (``data/mixing.py`` has the rule; foreign classes only).
         seed: of every random choice.
         data_dir: folder of the files; default ``$WRSSL_DATA``, else ``wrssl`` in the user's cache folder.
         clean: the same ID rows with the foreign ones removed.
         download: fetch missing files from their official address.
         labels_per_class: default as in the paper, see ``data/sources``.
         validation_size: use fewer validation rows; 0 for none.
-        unlabeled_size: make the pool of so many own rows at most, as if the source had no more.
+        unlabeled_size: take at most this number of ID rows for the pool, as if the source had no more.
 
     Returns:
         The scenario; its truth is known.
@@ -107,25 +86,14 @@ def load_scenario(
             raise OptionError(f"{option} must be a whole number, not {value!r}.")
     check_options(ratio, mode)
     seed = check_seed(seed)
-    request = Request(kind, seed, data_folder(data_dir), download, labels_per_class, validation_size)
+    request = Request(name, kind, seed, data_folder(data_dir), download, labels_per_class, validation_size)
     try:
-        parts: Parts = _smaller(_source(name).load(name, request), unlabeled_size)
+        parts = _smaller(read_parts(request), unlabeled_size)
         pool, is_ood = mix(parts, ratio, mode, seed, clean)
     except MemoryError as error:
         raise DataError(f"{name} does not fit into memory; free some, or use a smaller scenario.") from error
-    scenario = Scenario(
-        labeled=parts.labeled,
-        unlabeled=pool,
-        validation=parts.validation,
-        test=parts.test,
-        is_ood=is_ood,
-        name=f"{name}/{kind}",
-        noise=parts.noise,
-        augment=parts.augment,
-        vat_epsilon=parts.vat_epsilon,
-    )
-    # Everything that decides what is in it; where the files are is the machine's affair.
-    scenario.recipe = {
+    # Everything that decides what is in it; where the files are depends on the machine.
+    recipe = {
         "name": name,
         "ood": kind,
         "ratio": float(ratio),
@@ -135,9 +103,20 @@ def load_scenario(
         "labels_per_class": None if labels_per_class is None else int(labels_per_class),
         "validation_size": None if validation_size is None else int(validation_size),
     }
-    if unlabeled_size is not None:  # runs from before this option have no such word, and are resumed
-        scenario.recipe["unlabeled_size"] = int(unlabeled_size)
-    return scenario
+    if unlabeled_size is not None:  # not in the recipes of older runs, which can still be resumed
+        recipe["unlabeled_size"] = int(unlabeled_size)
+    return Scenario(
+        labeled=parts.labeled,
+        unlabeled=pool,
+        validation=parts.validation,
+        test=parts.test,
+        is_ood=is_ood,
+        name=f"{name}/{kind}",
+        noise=parts.noise,
+        augment=parts.augment,
+        vat_epsilon=parts.vat_epsilon,
+        origin=Origin(recipe=recipe),
+    )
 
 
 def _smaller(parts: Parts, size: int | None) -> Parts:

@@ -6,8 +6,19 @@ rows than that, so that in mode ``replace`` every ratio from 0 to 1 is possible.
     replace:  n_ood = round(ratio · M0),  n_id = M0 − n_ood                                    (the paper)
     add:      n_id = M0 − round(0.75 · M0),  n_ood = round(n_id · ratio / (1 − ratio))
 
-so both modes hold the same ID rows at 75 %. The ID rows are the first n_id of a fixed random order: those of a
-higher ratio are a subset of those of a lower one. A third mode, ``oliver``, exchanges whole classes: ``classwise.py``.
+so both modes hold the same ID rows at 75 %. The ID rows are the first n_id of a fixed random order: those of a higher
+ratio are a subset of those of a lower one.
+
+A third mode, ``oliver``, is that of Oliver et al. (2018): the ratio is the share of the pool's CLASSES that are
+foreign. Let n be the smaller of the numbers of ID and of foreign classes, in the order of their labels, and m the
+number of rows that each of the 2n candidates below can give. With k = ratio · n, which must be a whole number:
+
+    the pool holds m rows of each of n classes: the last n − k of the ID classes and the first k foreign classes
+
+The labeled classes do not change; what shrinks with the ratio is the number of ID classes in the pool. The size of the
+pool, n · m, does not depend on the ratio. CIFAR-10 (n = 4, ratios 0, 0.25, …, 1):
+
+    deer dog frog horse → airplane dog frog horse → airplane automobile frog horse → … → airplane automobile ship truck
 """
 
 from __future__ import annotations
@@ -17,10 +28,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from wrssl.api import DataError, OptionError
-from wrssl.data.classwise import mix_classes
-from wrssl.data.parts import Array, Foreign, Parts
-from wrssl.data.streams import stream
+from wrssl.data.source import Array, Foreign, ForeignClasses, Parts
+from wrssl.data.streams import numpy_stream
+from wrssl.errors import DataError, OptionError
 
 MODES = ("replace", "add", "oliver")
 
@@ -78,7 +88,7 @@ def mix(parts: Parts, ratio: float, mode: str, seed: int, clean: bool = False) -
     """The pool and the truth about it.
 
     Args:
-        parts: what the source handed over.
+        parts: what the source gives.
         ratio: share of foreign rows.
         mode: ``"replace"``, ``"add"`` or ``"oliver"``.
         seed: of the order in which pool rows are stored; the position of a row says nothing about it.
@@ -93,7 +103,9 @@ def mix(parts: Parts, ratio: float, mode: str, seed: int, clean: bool = False) -
     n_id, n_ood = counts(len(parts.pool), capacity(parts.foreign), ratio, mode)
     if clean and n_id == 0:
         raise OptionError("A clean pool at ratio 1 would be empty; use a smaller ratio.")
-    order = stream(seed, "pool order").permutation(n_id + n_ood)
+    if n_ood and not parts.foreign:
+        raise OptionError("This source has no foreign rows; use ratio=0.")
+    order = numpy_stream(seed, "pool order").permutation(n_id + n_ood)
     if clean:
         order = order[order < n_id]
         return parts.pool[order], np.zeros(n_id, dtype=np.bool_)
@@ -101,5 +113,57 @@ def mix(parts: Parts, ratio: float, mode: str, seed: int, clean: bool = False) -
     pieces = [parts.pool[:n_id]]
     for kind, number in zip(parts.foreign, shares(n_ood, len(parts.foreign)), strict=True):
         if number:
-            pieces.append(kind.draw(number, taken, taken_labels))
+            pieces.append(_checked(kind, kind.draw(number, taken, taken_labels), number, parts.pool))
+    return np.concatenate(pieces)[order], order >= n_id
+
+
+def _checked(kind: Foreign, rows: Array, number: int, pool: Array) -> Array:
+    """The drawn rows, if they are as many as asked for and fit the pool."""
+    if rows.shape != (number, *pool.shape[1:]) or rows.dtype != pool.dtype:
+        raise DataError(
+            f"The foreign rows {kind.name!r} have shape {rows.shape} and type {rows.dtype}; the pool needs "
+            f"{(number, *pool.shape[1:])} and {pool.dtype}."
+        )
+    return rows
+
+
+def mix_classes(parts: Parts, ratio: float, seed: int, clean: bool = False) -> tuple[Array, Array]:
+    """The pool and the truth about it, by the rule of ``oliver``.
+
+    Args:
+        parts: what the source gives.
+        ratio: share of the pool's classes that are foreign.
+        seed: of the order in which pool rows are stored.
+        clean: leave the foreign classes out and keep exactly the ID rows, in the same order.
+
+    Returns:
+        The rows and ``is_ood``, one bool per row.
+    """
+    foreign = parts.foreign[0] if len(parts.foreign) == 1 else None
+    if not isinstance(foreign, ForeignClasses):
+        raise OptionError(
+            'mode "oliver" exchanges classes, and these foreign rows have none; use mode "replace" or "add", or '
+            'ood="classes" where there is such a kind.'
+        )
+    own, other = np.unique(parts.pool_labels), np.unique(foreign.labels)
+    n = min(len(own), len(other))
+    k = round(ratio * n)
+    if abs(ratio * n - k) > 1e-6:
+        below, above = int(ratio * n) / n, (int(ratio * n) + 1) / n
+        raise OptionError(
+            f'ratio {ratio} of {n} classes is no whole number of classes for mode "oliver"; use {below:g} or {above:g}.'
+        )
+    if clean and k == n:
+        raise OptionError("A clean pool at ratio 1 would be empty; use a smaller ratio.")
+    own, other = own[-n:], other[:n]
+    m = min(
+        *(int((parts.pool_labels == label).sum()) for label in own),
+        *(int((foreign.labels == label).sum()) for label in other),
+    )
+    pieces = [parts.pool[parts.pool_labels == label][:m] for label in own[k:]]
+    pieces += [foreign.rows[foreign.labels == label][:m] for label in other[:k]]
+    n_id = (n - k) * m
+    order = numpy_stream(seed, "pool order").permutation(n * m)
+    if clean:
+        order = order[order < n_id]
     return np.concatenate(pieces)[order], order >= n_id

@@ -1,14 +1,18 @@
-"""``mean`` images: (a + b) / 2 of two training images of different classes, close to the decision boundary."""
+"""Foreign rows made of two training rows of different classes, so that they lie close to the decision boundary.
+
+The paper's ``mean`` images are (a + b) / 2.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
 
-from wrssl.api import DataError
-from wrssl.data.parts import Array, Foreign
-from wrssl.data.streams import stream
+from wrssl.data.source import Array, Foreign
+from wrssl.data.streams import numpy_stream
+from wrssl.errors import DataError
 
 _TRIES = 8
 
@@ -34,7 +38,7 @@ def different_pairs(labels: Array, number: int, seed: int) -> list[tuple[int, in
     turn = 0
     while len(used) < number:
         before = len(used)
-        draws = stream(seed, f"mean pairs {turn}").random((size, _TRIES))
+        draws = numpy_stream(seed, f"mean pairs {turn}").random((size, _TRIES))
         for k in range(size):
             if len(used) == number:
                 break
@@ -53,26 +57,27 @@ def different_pairs(labels: Array, number: int, seed: int) -> list[tuple[int, in
     return [(size - 1 - j, size - 1 - k) for j, k in used]
 
 
-def mean_images(images: Array, pairs: list[tuple[int, int]]) -> Array:
-    """⌊(a + b) / 2⌋ for every pair, computed in 16 bits: in 8 bits 200 + 200 would wrap around to 144."""
-    first, second = (images[[pair[side] for pair in pairs]].astype(np.uint16) for side in (0, 1))
-    return ((first + second) // 2).astype(np.uint8)
+def mean_of_two(first: Array, second: Array) -> Array:
+    """⌊(a + b) / 2⌋ of uint8 images, computed in 16 bits: in 8 bits 200 + 200 would wrap around to 144."""
+    return ((first.astype(np.uint16) + second.astype(np.uint16)) // 2).astype(np.uint8)
 
 
-def wrapped_images(images: Array, pairs: list[tuple[int, int]]) -> Array:
-    """⌊((a + b) mod 256) / 2⌋ for every pair: what the paper's published code makes of a mean, in 8 bits.
+def pairs_of_taken(name: str, seed: int, combine: Callable[[Array, Array], Array]) -> Foreign:
+    """Rows made of nothing but training rows that mixing took out of the pool, two of different classes for each.
 
-    Where both images are bright, the result is dark (200 and 200 give 72), which no mean of two images would be.
+    Args:
+        name: for messages.
+        seed: of the pairs, which are the same for every ``combine``.
+        combine: two arrays of n rows to the n foreign rows.
     """
-    first, second = (images[[pair[side] for pair in pairs]] for side in (0, 1))
-    return (first + second) // 2  # numpy's 8-bit sums wrap around
-
-
-def mean_of_taken(seed: int, wrapped: bool = False) -> Foreign:
-    """Mean images made of nothing but training images that mixing took out of the pool."""
-    make = wrapped_images if wrapped else mean_images
 
     def draw(number: int, taken: Array, taken_labels: Array) -> Array:
-        return make(taken, different_pairs(taken_labels, number, seed))
+        first, second = np.array(different_pairs(taken_labels, number, seed)).T
+        return combine(taken[first], taken[second])
 
-    return Foreign("mean", None, draw)
+    return Foreign(name, None, draw)
+
+
+def mean_of_taken(seed: int) -> Foreign:
+    """Mean images of training images that mixing took out of the pool."""
+    return pairs_of_taken("mean", seed, mean_of_two)

@@ -1,33 +1,63 @@
-"""A scenario: few labelled rows, a pool that may contain anything, and what is needed to judge the result."""
+"""A scenario: few labeled rows, a pool that may contain anything, and what is needed to judge the result."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from wrssl.api import DataError, OptionError
 from wrssl.data.augment import augmentation_for, default_kind, value_range
 from wrssl.data.checks import check_finite, check_overlap, check_shapes, check_truth, constant_features
-from wrssl.data.convert import read_dataset, to_rows
-from wrssl.data.frames.parts import encode_parts
-from wrssl.data.labels import apply_classes, fit_classes
+from wrssl.data.convert import (
+    LABELED,
+    POOL,
+    TEST,
+    VALIDATION,
+    Pairs,
+    Rows,
+    apply_classes,
+    fit_classes,
+    read_dataset,
+    to_rows,
+)
+from wrssl.data.frames import encode_parts
+from wrssl.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     from wrssl.data.images import ImageReader
 
-LABELED, POOL, VALIDATION, TEST = "labelled", "unlabelled", "validation", "test"
 _NOISE = 0.15
 _SHOWN = 5
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a scenario come from, as far as the function that read them knows.
+
+    Attributes:
+        recipe: the arguments of ``load_scenario``.
+        folders: the arguments of ``Scenario.from_folders``.
+        reader: how image files became rows.
+        skipped: name and reason of each file that was not used.
+        notes: sentences about the reading.
+    """
+
+    recipe: dict[str, Any] | None = None
+    folders: dict[str, Any] | None = None
+    reader: ImageReader | None = None
+    skipped: Sequence[tuple[str, str]] = ()
+    notes: Sequence[str] = ()
+
+
 class Scenario:
-    """Labelled rows, an unlabelled pool, and optionally validation, test and the truth about the pool.
+    """Labeled rows, an unlabeled pool, and optionally validation, test and the truth about the pool.
 
     Inputs are arrays, tensors, nested lists or map-style Datasets (items ``(x, y)``; in the pool ``x`` or
     ``(x, anything)``): images ``(N, C, H, W)`` or tables ``(N, F)``. ``uint8`` and ``float32`` memory is shared
@@ -45,12 +75,14 @@ class Scenario:
         noise: σ of the input noise that Π-Model and Mean Teacher add.
         augment: which random changes leave the class of an example alone, one of ``AUGMENTATIONS``; default ``"table"``
             for tables, ``"shapes"`` for images with one channel (moved, turned, sheared; never mirrored) and
-            ``"signs"`` for others (colours too). ``"photos"`` may be mirrored as well; ``"none"`` changes nothing.
+            ``"signs"`` for others (colors too). ``"photos"`` may be mirrored as well; ``"none"`` changes nothing.
         vat_epsilon: radius of the adversarial step; default 0.5 for tables and 3·√(C·H·W / 784) for images, as
             the references' 3 on MNIST and 6 on CIFAR have the same ratio to the root of the number of pixels.
-        overlap: ``"error"`` or ``"allow"``: what equal rows in two parts mean. Labelled rows inside the pool are
+        overlap: ``"error"`` or ``"allow"``: what equal rows in two parts mean. Labeled rows inside the pool are
             common practice and always just a note.
         ids: a name per pool member; default the row numbers.
+        origin: where the rows come from, for functions that read them; fills ``recipe``, ``folders``, ``reader``,
+            ``skipped`` and the first ``notes``.
 
     Attributes:
         labeled: inputs and int64 labels 0 … C−1.
@@ -73,11 +105,11 @@ class Scenario:
 
     def __init__(
         self,
-        labeled: Any,
-        unlabeled: Any,
-        validation: Any = None,
-        test: Any = None,
-        is_ood: Any = None,
+        labeled: Pairs,
+        unlabeled: Rows,
+        validation: Pairs | None = None,
+        test: Pairs | None = None,
+        is_ood: npt.ArrayLike | Tensor | None = None,
         *,
         name: str = "own data",
         noise: float | None = None,
@@ -85,6 +117,7 @@ class Scenario:
         vat_epsilon: float | None = None,
         overlap: str = "error",
         ids: Sequence[Any] | None = None,
+        origin: Origin | None = None,
     ) -> None:
         if overlap not in ("error", "allow"):
             raise OptionError(f'overlap must be "error" or "allow", not {overlap!r}.')
@@ -105,10 +138,6 @@ class Scenario:
             check_finite(part, rows)
 
         self.name = name
-        self.recipe: dict[str, Any] | None = None
-        self.folders: dict[str, Any] | None = None
-        self.reader: ImageReader | None = None
-        self.skipped: list[tuple[str, str]] = []
         self.labeled = (x, codes)
         self.unlabeled = pool
         self.validation = extra.get(VALIDATION)
@@ -125,7 +154,11 @@ class Scenario:
         if len(self.ids) != len(pool):
             raise DataError(f"There are {len(self.ids)} ids for {len(pool)} pool rows; give one id per pool row.")
         self._is_ood: Tensor | None = None if is_ood is None else check_truth(is_ood, len(pool))
-        self.notes: list[str] = self._remarks() + check_overlap(parts, POOL, overlap == "allow", ids)
+
+        origin = origin or Origin()
+        self.recipe, self.folders, self.reader = origin.recipe, origin.folders, origin.reader
+        self.skipped = list(origin.skipped)
+        self.notes = [*origin.notes, *self._remarks(), *check_overlap(parts, POOL, overlap == "allow", ids)]
 
     @classmethod
     def from_folders(
@@ -146,7 +179,7 @@ class Scenario:
     ) -> Scenario:
         """A scenario from folders of image files.
 
-        JPEG, PNG, WebP, TIFF and BMP files of every colour mode and size are read as a viewer would show them, and
+        JPEG, PNG, WebP, TIFF and BMP files of every color mode and size are read as a viewer would show them, and
         stretched to one size. A file that cannot be read is left out and listed in ``skipped``, never an error. ``ids``
         are the paths relative to the pool folder, sorted. Equal images in two parts are notes only, as copies are
         common among collected pictures; see the guide docs/guides/own-images.md.
@@ -158,7 +191,7 @@ class Scenario:
                 none; None holds out a quarter where that makes 60 images, else nothing.
             image_size: side of the square that images are stretched to, or (height, width).
             test: a folder like ``labeled``.
-            channels: 1 for grey, 3 for RGB; None takes 1 if all labelled images are grey, whatever their mode.
+            channels: 1 for gray, 3 for RGB; None takes 1 if all labeled images are gray, whatever their mode.
             seed: of the choice of held-out images.
             augment: as for ``Scenario``; ``"photos"`` where a mirrored image has the same class.
             cache_dir: where decoded images are kept; default ``$WRSSL_CACHE``, else ``wrssl/images`` in the user's
@@ -170,12 +203,25 @@ class Scenario:
         Returns:
             The scenario; the truth about its pool is unknown.
         """
-        from wrssl.data.images.folders import read_folders  # loads Pillow
+        from wrssl.data.images.folders import FolderOptions, read_folders  # loads Pillow
 
         found = read_folders(
-            labeled, unlabeled, validation, image_size, test, channels, seed, cache_dir, jobs, progress, max_pixels
+            FolderOptions(
+                labeled=labeled,
+                unlabeled=unlabeled,
+                validation=validation,
+                image_size=image_size,
+                test=test,
+                channels=channels,
+                seed=seed,
+                augment=augment,
+                cache_dir=cache_dir,
+                jobs=jobs,
+                progress=progress,
+                max_pixels=max_pixels,
+            )
         )
-        scenario = cls(
+        return cls(
             found.labeled,
             found.pool,
             found.validation,
@@ -184,12 +230,8 @@ class Scenario:
             augment=augment,
             overlap="allow",
             ids=found.ids,
+            origin=found.origin,
         )
-        scenario.folders = found.arguments | {"augment": augment}
-        scenario.reader = found.reader
-        scenario.skipped = found.skipped
-        scenario.notes = found.notes + scenario.notes
-        return scenario
 
     def _remarks(self) -> list[str]:
         """Sentences about classes missing in the validation part, constant features, channels-last images."""
@@ -223,7 +265,7 @@ class Scenario:
         )
 
 
-def _pair(data: Any, part: str) -> tuple[Tensor, Any]:
+def _pair(data: Pairs, part: str) -> tuple[Tensor, Rows]:
     if isinstance(data, Dataset):
         rows, labels = read_dataset(data, part)
         if labels is None:

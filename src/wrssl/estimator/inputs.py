@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from wrssl.api import DataError
-from wrssl.data.frames import FrameEncoder, TableScale
-from wrssl.data.frames.parts import is_frame
+from wrssl.data import FrameEncoder, TableScale, is_frame
 from wrssl.estimator.labels import Labels, check_labels
 
 if TYPE_CHECKING:

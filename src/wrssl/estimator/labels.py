@@ -20,7 +20,7 @@ class LabelError(DataError, ValueError):
 
 
 def check_labels(y: Any) -> Labels:
-    """One label per row, as an array that nobody else writes into."""
+    """One label per row, as an array of its own."""
     if y is None:
         raise LabelError("This classifier requires y to be passed, but the target y is None; mark rows without by -1.")
     labels: Labels = np.array(column_or_1d(y, warn=True))
@@ -32,7 +32,7 @@ def is_labeled(y: Labels) -> NDArray[np.bool_]:
     """True where there is a label.
 
     Next to names of classes −1 needs an array of objects; numpy would turn it into the text "-1", which is refused
-    since nobody can tell whether it was meant as a class.
+    since it may be meant as a class.
     """
     texts = y.dtype.kind in "US"
     if any(label in ("-1", b"-1") for label in (np.unique(y) if texts else y if y.dtype.kind == "O" else ())):
@@ -48,9 +48,9 @@ def is_labeled(y: Labels) -> NDArray[np.bool_]:
 
 
 def classes_of(y: Labels) -> Labels:
-    """The classes of the labelled rows, sorted; there must be two of them at least."""
+    """The classes of the labeled rows, sorted; there must be two of them at least."""
     if len(y) == 0:
-        raise LabelError("All rows are unlabelled (y is -1 everywhere); give labels of at least two classes.")
+        raise LabelError("All rows are unlabeled (y is -1 everywhere); give labels of at least two classes.")
     try:
         check_classification_targets(y)
         classes: Labels = np.unique(y)
@@ -58,6 +58,6 @@ def classes_of(y: Labels) -> Labels:
         raise LabelError("The labels mix numbers and text; use only one of them, and -1 for no label.") from error
     if len(classes) < 2:
         raise LabelError(
-            f"The labels have only one class, {classes.tolist()[0]!r}; give labelled rows of at least two classes."
+            f"The labels have only one class, {classes.tolist()[0]!r}; give labeled rows of at least two classes."
         )
     return classes

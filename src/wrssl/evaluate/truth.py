@@ -1,4 +1,4 @@
-"""The only door to the truth about the pool."""
+"""The truth about the pool; this is the only file that reads it."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from wrssl.data import Scenario
 
 
 def is_ood(scenario: Scenario) -> Tensor | None:
-    """One bool per pool member, or None where the truth is unknown. Training must not call this."""
+    """One bool per pool member, shape (M,), or None where the truth is unknown. Training must not call this."""
     return scenario._is_ood

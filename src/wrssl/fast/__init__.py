@@ -1,16 +1,16 @@
-"""The same networks with faster kernels: convolution, batch norm or none, ReLU and max-pooling as one function.
+"""Fast kernels for small convolutional networks on a CPU, behind one function: ``accelerate(backbone, device)``.
 
-Nothing here changes what a network computes, only how: ``accelerate`` takes a backbone and gives a second view of it,
-with the same parameters and buffers, in which the blocks it recognises run on a matrix product. ``geometry.py`` turns a
-convolution into that product, ``kernel.py`` has the arithmetic of a block, ``loops.py`` chooses who runs its inner
-loops (``compiled/`` with numba, ``tensors.py`` without), ``function.py`` its derivatives in both modes,
-``statistics.py`` what normalises, ``block.py`` the module, ``conditions.py`` when it can run, ``window.py`` the
-convolution that is one product, ``fuse.py`` finds them in a network, ``buffers.py`` keeps their memory.
+Nothing here changes what a network computes, only how: convolution, batch norm or none, ReLU and max-pooling run as one
+function. ``accelerate`` finds them in a backbone and returns a module that can be used in its place and that falls back
+to its layers wherever the kernels do not apply.
+
+``fuse.py`` has ``accelerate``, ``block.py`` the modules that stand for a chain of layers, ``kernel.py`` the arithmetic
+of a block and its derivatives in both modes, ``geometry.py`` how a convolution becomes a matrix product, and the memory
+for it, ``loops.py`` the inner loops, compiled by numba.
 """
 
 from __future__ import annotations
 
-from wrssl.fast.conditions import constant_parameters
 from wrssl.fast.fuse import accelerate
 
-__all__ = ["accelerate", "constant_parameters"]
+__all__ = ["accelerate"]

@@ -2,52 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import fx, nn
+from torch import Tensor, fx, nn
 
-from wrssl.fast.block import BareBlock, FusedBlock
-from wrssl.fast.window import WindowConv
-from wrssl.models.fit_size import FitSize
-from wrssl.norm.layers import Weighted, WeightedBatchNorm2d
+from wrssl.fast.block import BareBlock, FusedBlock, WindowConv
+from wrssl.norm import Weighted, WeightedBatchNorm2d, weighted_layers
 
 # Up to here the gathered windows stay small and torch's own convolution, made for many channels, is not faster.
 _MOST_CHANNELS = 16
 _RELU = (F.relu, torch.relu, torch.relu_)
 _POOL = (F.max_pool2d, torch.max_pool2d)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def accelerate(backbone: nn.Module, device: torch.device | str = "cpu") -> nn.Module:
+    """``backbone`` with fused blocks: a module with the same parameters and buffers, by the same names.
+
+    It computes what the backbone computes, up to rounding, and can be differentiated once, in reverse or forward mode.
+    A block calls its layers one by one wherever its kernel does not apply: images of another size, other types and
+    devices, autocast, ``torch.func`` transforms, weights that need a gradient. The whole backbone runs as it is while
+    there are hooks on it, or while its batch is spread over processes.
+
+    Args:
+        backbone: the network, its batch-norm layers converted.
+        device: where it will run.
+
+    Returns:
+        The accelerated module, or ``backbone`` itself where nothing can be fused: on another device than a CPU, or if
+        the network cannot be traced (its forward branches on values, say) or has hooks or parametrizations.
+    """
+    modules = list(backbone.modules())
+    watched = any(_hooks(modules)) or any(hasattr(module, "parametrizations") for module in modules)
+    if torch.device(device).type != "cpu" or watched:
+        return backbone
+    try:
+        graph, other = _traces(backbone)
+    except Exception:  # any error that a user's forward raises for a proxy in place of a tensor
+        return backbone
+    if str(graph) != str(other):  # a trace is fixed to one of the modes, and here they differ (functional dropout)
+        return backbone
+    view = fx.GraphModule(backbone, graph)
+    _share_tensors(view, backbone)
+    if not sum(_fuse(view, node) for node in list(graph.nodes)):
+        return backbone
+    graph.eliminate_dead_code()
+    view.recompile()
+    return _Accelerated(backbone, view)
+
+
+class _Accelerated(nn.Module):
+    """A backbone together with the view of it that has fused blocks.
+
+    Parameters, buffers and submodules are the backbone's own dictionaries, so that names, modes, moves to another type
+    and replaced parameters are always those of the backbone.
+    """
+
+    def __init__(self, backbone: nn.Module, view: fx.GraphModule) -> None:
+        super().__init__()
+        for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            self.__dict__[name] = backbone.__dict__[name]
+        self.training = backbone.training
+        self._forms = backbone, view  # a tuple, so that they are not registered
+        self._hooks = _hooks(backbone.modules())
+        self._norms = weighted_layers(backbone)
+
+    def train(self, mode: bool = True) -> nn.Module:
+        """Switch the mode of all layers, as the backbone does."""
+        self._forms[0].train(mode)
+        self.training = mode
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The output of the backbone."""
+        backbone, view = self._forms
+        if any(self._hooks) or any(norm.part is not None for norm in self._norms):
+            backbone.training = self.training
+            output: Tensor = backbone(x)
+        else:
+            output = view.forward(x)
+        return output
+
+
+def _hooks(modules: Iterable[nn.Module]) -> list[Any]:
+    """The collections of hooks of these modules; each is empty or not at the moment of the look."""
+    return [getattr(module, kind) for module in modules for kind in _HOOKS]
+
+
+def _share_tensors(view: fx.GraphModule, backbone: nn.Module) -> None:
+    """Replace the dictionaries of tensors in the view's own containers by those of the backbone's containers."""
+    for name, container in view.named_modules():
+        own = backbone.get_submodule(name)
+        if container is not own:
+            for field, tensor in container._buffers.items():
+                if field not in own._buffers:  # a plain attribute of the backbone
+                    container.__dict__[field] = tensor
+            container.__dict__.update(_parameters=own._parameters, _buffers=own._buffers)
 
 
 class _Tracer(fx.Tracer):
+    """Leaves are torch's modules, weighted layers, and modules without layers or parameters of their own (resizing)."""
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, FitSize | Weighted) or super().is_leaf_module(m, module_qualified_name)
-
-
-def accelerate(backbone: nn.Module, device: torch.device | str = "cpu") -> nn.Module | None:
-    """A second view of ``backbone`` with fused blocks, same parameters and buffers; None where nothing can be gained.
-
-    A network that cannot be traced (its forward branches on values, say) runs as it is.
-    """
-    if torch.device(device).type != "cpu" or _watched(backbone):
-        return None
-    try:
-        graph, other = _traces(backbone)
-    except Exception:  # whatever a user's forward raises when it meets a proxy instead of a tensor
-        return None
-    if str(graph) != str(other):  # a trace is one of the modes for ever, and here they differ (dropout by its function)
-        return None
-    view = fx.GraphModule(backbone, graph)
-    fused = sum(_fuse(view, node) for node in list(graph.nodes))
-    if not fused:
-        return None
-    graph.eliminate_dead_code()
-    view.recompile()
-    return view
+        empty = next(m.children(), None) is None and next(m.parameters(), None) is None
+        return empty or isinstance(m, Weighted) or super().is_leaf_module(m, module_qualified_name)
 
 
 def _traces(backbone: nn.Module) -> tuple[fx.Graph, fx.Graph]:
-    """What forward does in training and in evaluation mode; the modes are afterwards as they were."""
+    """The graphs of forward in training and in evaluation mode; the modes are restored."""
     modes = [(module, module.training) for module in backbone.modules()]
     try:
         return _Tracer().trace(backbone.train()), _Tracer().trace(backbone.eval())
@@ -74,7 +139,7 @@ def _fuse(view: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _block(view: fx.GraphModule, conv: nn.Conv2d, chain: list[fx.Node]) -> tuple[nn.Module | None, fx.Node]:
-    """What stands for the chain after this convolution, and the last node that it replaces."""
+    """The block for the chain after this convolution, and the last node that it replaces."""
     norm = _module(view, chain[1]) if len(chain) > 1 else None
     block: nn.Module = BareBlock(conv)
     rest = chain[1:]
@@ -132,7 +197,7 @@ def _is_pool(view: fx.GraphModule, node: fx.Node) -> bool:
 
 
 def _overwrites(view: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether a node changes its input in place: pooling does not need its result any more, a block does."""
+    """Whether a node changes its input in place: pooling does not need its own result in backward, a block does."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     return bool(getattr(_module(view, node), "inplace", False) or node.kwargs.get("inplace") or name.endswith("_"))
 
@@ -149,9 +214,3 @@ def _plain(conv: nn.Conv2d) -> bool:
 
 def _ordinary(norm: Weighted) -> bool:
     return norm.affine and norm.running_mean is not None
-
-
-def _watched(module: nn.Module) -> bool:
-    """Whether somebody has put hooks or parametrisations on a layer, which a fused block would not call."""
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(any(getattr(m, kind) for kind in kinds) or hasattr(m, "parametrizations") for m in module.modules())

@@ -8,7 +8,11 @@ the shifts (dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, (kh+1
 every pooled column, line by line, gives A, (H, C, kw+1, right, N); its lines 2y … 2y+kh are what row y of the pooled
 image sees, a matrix A_y of (kh+1)·C·(kw+1) rows without another copy, and W̃ A_y holds the four outputs in four planes.
 This multiplies (1 + 1/kh)(1 + 1/kw) times more than needed, but A is only (kw+1)/2 times as large as the images, and
-one A_y with its product stays in a fast cache; for the few channels of small networks that is a good bargain.
+one A_y with its product stays in a fast cache; for the few channels of small networks that is faster.
+
+The memory for it is reused (``Buffers``). A fresh tensor of a megabyte costs more than most operations that fill it:
+the operating system maps its pages one by one, at the first access to each. A training step needs the same shapes every
+time, so they are kept.
 """
 
 from __future__ import annotations
@@ -19,7 +23,52 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from wrssl.fast.buffers import Lease
+Key = tuple[tuple[int, ...], torch.dtype, float | None]
+
+
+class Buffers:
+    """The tensors that are free now; a ``Lease`` takes them."""
+
+    def __init__(self) -> None:
+        self.free: dict[Key, list[Tensor]] = {}
+
+    def lease(self) -> Lease:
+        """An object that takes tensors and returns all of them when it is deleted."""
+        return Lease(self)
+
+
+class Lease:
+    """Tensors that belong to one computation as long as this object lives.
+
+    An autograd context holds a lease, so that what backward needs is not reused before its graph is gone, however often
+    backward runs. Nothing taken from a lease may outlive it, views included.
+    """
+
+    def __init__(self, buffers: Buffers) -> None:
+        self._buffers, self._taken = buffers, list[tuple[Key, Tensor]]()
+
+    def take(self, like: Tensor, *shape: int, filled: float | None = None) -> Tensor:
+        """A tensor of this shape with anything in it.
+
+        With ``filled`` it holds this number when new, and is kept apart from the others: a caller that writes the same
+        places of it every time finds the other places unchanged.
+        """
+        key = (shape, like.dtype, filled)
+        shelf = self._buffers.free.get(key)
+        if shelf is None:
+            shelf = self._buffers.free[key] = []
+        tensor = shelf.pop() if shelf else _new(like, shape, filled)
+        self._taken.append((key, tensor))
+        return tensor
+
+    def __del__(self) -> None:
+        for key, tensor in self._taken:
+            self._buffers.free[key].append(tensor)
+
+
+def _new(like: Tensor, shape: tuple[int, ...], filled: float | None) -> Tensor:
+    return like.new_empty(shape) if filled is None else like.new_full(shape, filled)
+
 
 # Planes are ordered (dx, dy): comparing the halves decides within a row, then the quarters between rows, and the first
 # of equal values wins as in torch's max-pooling.

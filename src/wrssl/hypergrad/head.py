@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from wrssl.api import DataError, OptionError
+from wrssl.errors import DataError, OptionError
+from wrssl.hypergrad.implicit import implicit_hypergradient
+from wrssl.hypergrad.logit_losses import LOSSES, LogitLoss, logit_loss
 from wrssl.hypergrad.outer import OuterLoss
-from wrssl.hypergrad.problem import Matvec
-from wrssl.hypergrad.shapes import check_weights, feature_rows, one_hot
-from wrssl.hypergrad.zspace import LOSSES, LogitLoss, logit_loss
+from wrssl.hypergrad.problem import Matvec, check_weights, feature_rows, one_hot
+
+
+class HeadRows(NamedTuple):
+    """A batch as the last layer sees it.
+
+    Args:
+        features: inputs of the last layer, ``(B, d)``.
+        targets: classes ``(B,)`` of labeled and validation rows, targets of unlabeled ones, usually ``(B, C)``.
+    """
+
+    features: Tensor
+    targets: Tensor
 
 
 class HeadProblem:
@@ -25,39 +38,33 @@ class HeadProblem:
     Args:
         W: weights of the last layer, ``(C, d)``.
         b: its bias, ``(C,)``, or None; then θ is W alone.
-        h_l: features of the labelled rows, ``(B_l, d)``.
-        y_l: their classes, ``(B_l,)``.
-        h_u: features of the unlabelled rows, ``(B_u, d)``.
-        targets: what the unlabelled loss compares with, usually ``(B_u, C)``.
-        w: weights of the unlabelled rows, ``(B_u,)``.
-        h_v: features of the validation rows, ``(B_v, d)``.
-        y_v: their classes, ``(B_v,)``.
+        labeled: the labeled rows.
+        unlabeled: the unlabeled rows.
+        validation: the validation rows.
+        w: weights of the unlabeled rows, ``(B_u,)``.
         zloss: r as a function of the logits: ``"ce"``, ``"mse"``, ``"kl"``, ``"entropy"`` or a ``LogitLoss``.
+        outer_loss: L_V: ``"ce"`` or ``"error"``.
         coef: λ.
         ridge: μ; it belongs to L_T.
         curvature: ``"exact"`` (Hessian) or ``"gauss-newton"`` (positive semi-definite).
         damping: δ, added to the curvature only.
-        outer_loss: L_V: ``"ce"`` or ``"error"``.
     """
 
     def __init__(
         self,
         W: Tensor,
         b: Tensor | None,
-        h_l: Tensor,
-        y_l: Tensor,
-        h_u: Tensor,
-        targets: Tensor,
+        labeled: HeadRows,
+        unlabeled: HeadRows,
+        validation: HeadRows,
         w: Tensor,
-        h_v: Tensor,
-        y_v: Tensor,
         *,
         zloss: str | LogitLoss = "ce",
+        outer_loss: str = "ce",
         coef: float = 1.0,
         ridge: float = 0.0,
         curvature: str = "exact",
         damping: float = 0.0,
-        outer_loss: str = "ce",
     ) -> None:
         if curvature not in ("exact", "gauss-newton"):
             raise OptionError(f'curvature="{curvature}" does not exist: use "exact" or "gauss-newton".')
@@ -65,18 +72,19 @@ class HeadProblem:
         self.exact_curvature, self.damping = curvature == "exact", damping
         self.theta = W.detach() if b is None else torch.cat([W, b.unsqueeze(1)], 1).detach()
         classes, bias = W.shape[0], b is not None
-        rows_l, self.rows_u, self.rows_v = (feature_rows(h, W, bias) for h in (h_l, h_u, h_v))
+        rows_l, self.rows_u, self.rows_v = (feature_rows(h, W, bias) for h, _ in (labeled, unlabeled, validation))
         self.n_l, self.n_u, self.n_v = len(rows_l), len(self.rows_u), len(self.rows_v)
         if self.n_v == 0:
             raise DataError("The hypergradient needs at least one validation example.")
+        targets = unlabeled.targets
         if self.zloss.row_targets and targets.shape != (self.n_u, classes):
             raise DataError(
                 f"The targets have shape {tuple(targets.shape)}, but this loss needs one probability per class and "
                 f"example, shape ({self.n_u}, {classes}); turn class numbers into rows with one_hot."
             )
-        # Labelled and unlabelled rows side by side: one matrix product instead of two, forward and backward.
+        # Labeled and unlabeled rows side by side: one matrix product instead of two, forward and backward.
         self.rows = torch.cat([rows_l, self.rows_u])
-        self.y_l, self.y_v = (one_hot(y, classes).to(W) for y in (y_l, y_v))
+        self.y_l, self.y_v = (one_hot(y, classes).to(W) for _, y in (labeled, validation))
         self.targets = targets.detach().to(W.dtype) if targets.is_floating_point() else targets.detach()
         self.w = check_weights(w, self.n_u).to(W)
         self.outer = OuterLoss(outer_loss, lambda: self.rows_v @ self.theta.T, self.y_v)
@@ -122,14 +130,14 @@ class HeadProblem:
         return torch.cat([g_l, g_u]).T @ self.rows + self.ridge * theta
 
     def curvature(self, theta: Tensor) -> Matvec:
-        """``Q ↦ [c_i H_z(z_i) (HQᵀ)_i]ᵀ H + (μ + δ) Q``, c_i = 1/B_l on labelled and λw_j/B_u on unlabelled rows."""
+        """``Q ↦ [c_i H_z(z_i) (HQᵀ)_i]ᵀ H + (μ + δ) Q``, c_i = 1/B_l on labeled and λw_j/B_u on unlabeled rows."""
         z = self.rows @ theta.T
         multiple = None if self.exact_curvature else self.zloss.softmax_multiple(self.targets)
         if multiple is not None:
             return self._softmax_product(z.softmax(1), multiple)
         labeled = LOSSES["ce"].hessian(z[: self.n_l], self.y_l)
-        linearise = self.zloss.hessian if self.exact_curvature else self.zloss.gauss_newton
-        unlabeled = linearise(z[self.n_l :], self.targets)
+        linearize = self.zloss.hessian if self.exact_curvature else self.zloss.gauss_newton
+        unlabeled = linearize(z[self.n_l :], self.targets)
         c_l, c_u, shift = 1.0 / max(1, self.n_l), self._per_example().unsqueeze(1), self.ridge + self.damping
 
         def product(q: Tensor) -> Tensor:
@@ -140,7 +148,7 @@ class HeadProblem:
         return product
 
     def _softmax_product(self, p: Tensor, multiple: Tensor) -> Matvec:
-        """The same where every row's curvature is a multiple of diag(p) − ppᵀ: all rows in one go, and few calls."""
+        """The same where every row's curvature is a multiple of diag(p) − ppᵀ: all rows at once, in few calls."""
         labeled = p.new_full((self.n_l, 1), 1.0 / max(1, self.n_l))
         weighted = torch.cat([labeled, self._per_example().unsqueeze(1) * multiple]) * p
         shift = self.ridge + self.damping
@@ -169,3 +177,75 @@ class HeadProblem:
     def _per_example(self) -> Tensor:
         """``λ w_j / B_u``."""
         return self.w * (self.coef / max(1, self.n_u))
+
+
+def head_hypergradient(
+    W: Tensor,
+    b: Tensor | None,
+    h_l: Tensor,
+    y_l: Tensor,
+    h_u: Tensor,
+    targets: Tensor,
+    w: Tensor,
+    h_v: Tensor,
+    y_v: Tensor,
+    *,
+    loss: str | LogitLoss = "ce",
+    coef: float = 1.0,
+    ridge: float = 0.0,
+    solver: str | Callable[..., Tensor] = "exact",
+    curvature: str = "exact",
+    damping: float = 0.0,
+    lookahead: int = 0,
+    step: float | None = None,
+    mixed_at: str = "end",
+    outer_loss: str = "ce",
+    **options: Any,
+) -> Tensor:
+    """dL_V/dw of a last layer: how the validation loss changes with each unlabeled example's weight.
+
+    The training loss is ``mean CE(h_l) + coef · mean(w · r(h_u)) + ridge/2 · ‖(W, b)‖²``, the validation loss
+    ``mean CE(h_v)``, or the expected error. Features are constants. A positive entry means: less weight on this
+    example lowers the validation loss. With ``solver="exact"`` and a head that minimizes the training loss the result
+    is exact; away from the minimum, ``lookahead`` steps on a copy of the head come first.
+
+    Args:
+        W: weights of the last layer, ``(C, d)``.
+        b: its bias, ``(C,)``, or None.
+        h_l: labeled features, ``(B_l, d)``.
+        y_l: their classes, ``(B_l,)``.
+        h_u: unlabeled features, ``(B_u, d)``.
+        targets: targets of the unlabeled loss, ``(B_u, C)``.
+        w: weights, ``(B_u,)``.
+        h_v: validation features, ``(B_v, d)``.
+        y_v: their classes, ``(B_v,)``.
+        loss: r: ``"ce"`` = −Σ targets · log softmax, ``"mse"``, ``"kl"``, ``"entropy"``, or ``automatic(function)``.
+        coef: λ.
+        ridge: μ.
+        solver: ``"exact"``, ``"cg"``, ``"neumann"``, another registered name, or a function ``solve(matvec, b)``.
+        curvature: ``"exact"`` or ``"gauss-newton"``.
+        damping: added to the diagonal of the curvature.
+        lookahead: J, the number of gradient steps on a copy of the head.
+        step: their size; None takes 1/λ_max.
+        mixed_at: where the per-example derivative is taken: ``"end"`` or ``"start"`` of the look-ahead.
+        outer_loss: the validation loss: ``"ce"`` or ``"error"`` (``outer.py``).
+        options: of the solver, for example ``terms=5, alpha=0.1`` for Neumann or ``iterations=10`` for CG.
+
+    Returns:
+        The gradient, shape ``(B_u,)``, without a graph.
+    """
+    for name, y in (("y_l", y_l), ("y_v", y_v)):
+        if y.numel() and not 0 <= int(y.min()) <= int(y.max()) < W.shape[0]:
+            raise DataError(f"{name} must hold class numbers from 0 to {W.shape[0] - 1}, one per row of W.")
+    problem = HeadProblem(
+        *(W, b, HeadRows(h_l, y_l), HeadRows(h_u, targets), HeadRows(h_v, y_v), w),
+        zloss=loss,
+        coef=coef,
+        ridge=ridge,
+        curvature=curvature,
+        damping=damping,
+        outer_loss=outer_loss,
+    )
+    return implicit_hypergradient(
+        problem, solver, lookahead=lookahead, step=step, mixed_at=mixed_at, diagnose=False, **options
+    ).gradient

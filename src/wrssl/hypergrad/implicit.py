@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrssl.api import OptionError
-from wrssl.hypergrad.power import largest_eigenvalue, safe_step
+from wrssl.errors import OptionError
 from wrssl.hypergrad.problem import BilevelProblem, Matvec
-from wrssl.hypergrad.solvers import SERIES, SOLVERS, named_solver, neumann
+from wrssl.hypergrad.solvers import find_solver, largest_eigenvalue, safe_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +60,9 @@ def implicit_hypergradient(
 
     Args:
         problem: the bilevel problem.
-        solver: ``"neumann"``, ``"cg"``, ``"exact"``, or a function ``solve(matvec, b)``.
+        solver: a registered name (``"neumann"``, ``"cg"``, ``"exact"``), or a function ``solve(matvec, b)``.
         lookahead: J.
-        step: η; None takes 1/λ_max. A Neumann series without an α of its own takes η too, as the paper does.
+        step: η; None takes 1/λ_max. A series without an α of its own takes η too, as the paper does.
         mixed_at: ``"end"`` takes step 4 at θ^J, as the theorem says. ``"start"`` takes it at θ⁰; with J = 1 and
             q = ηv this is exactly the gradient through one training step (Lemma 1).
         relative_damping: δ as a fraction of λ_max, on top of the problem's own damping; 0.01 to 1 where a batch has
@@ -71,12 +70,13 @@ def implicit_hypergradient(
         power_iterations: products for λ_max, where it is needed.
         eigenvector: warm start for them, from the last call's ``Estimate``.
         diagnose: measure the stationarity, which costs one more training gradient.
-        options: handed to the solver.
+        options: passed to the solver; ``solver_options`` makes them from a request.
     """
     if mixed_at not in ("start", "end"):
         raise OptionError(f'mixed_at="{mixed_at}" does not exist: use "start" or "end".')
-    solve = named_solver(solver)
-    needs_alpha = solve in [SOLVERS[name] for name in SERIES] and options.get("alpha") is None
+    solve, facts = find_solver(solver)
+    series = bool(facts.get("series"))
+    needs_alpha = series and options.get("alpha") is None
     eigenvalue, eta = None, step
 
     start = theta = problem.start()
@@ -89,9 +89,9 @@ def implicit_hypergradient(
         for _ in range(lookahead):
             theta = theta - eta * problem.train_gradient(theta)
 
-    # αv, the series with P = 0, needs no product: then the curvature is not prepared either.
-    products = solve is not neumann or options.get("terms") != 0 or relative_damping > 0 or step is None
-    curvature, alpha = problem.curvature(theta) if products else _identity, step
+    # A series with P = 0, such as αv, needs no product with a known α: then the curvature is not prepared either.
+    products = not series or options.get("terms") != 0 or relative_damping > 0 or step is None
+    curvature, alpha = problem.curvature(theta) if products else _unprepared(problem, theta), step
     if relative_damping > 0 or (needs_alpha and step is None):
         # λ_max is measured where it is used: θ^J may be more curved than θ⁰. One product suffices from there.
         more = power_iterations if eigenvalue is None else 1
@@ -111,10 +111,37 @@ def implicit_hypergradient(
     return Estimate(gradient, eigenvalue, eigenvector, eta, stationarity)
 
 
-def _identity(u: Tensor) -> Tensor:
-    return u
+def _unprepared(problem: BilevelProblem, theta: Tensor) -> Matvec:
+    """The curvature at θ, prepared anew for each product: for a solver that is expected to ask for none."""
+    return lambda u: problem.curvature(theta)(u)
 
 
 def _shifted(matvec: Matvec, shift: Tensor) -> Matvec:
     """``u ↦ Hu + shift · u``."""
     return lambda u: matvec(u) + shift * u
+
+
+def segment_sum(g: Tensor, cluster: Tensor, size: int) -> Tensor:
+    """From a gradient per example to one per cluster: ``g_k = Σ_{j in cluster k} g_j``.
+
+    This is the chain rule for ``w_j = w_{cluster(j)}``, exactly.
+
+    Args:
+        g: a value per example, ``(B,)``.
+        cluster: the cluster of each example, ``(B,)``, from 0 to size − 1.
+        size: K.
+
+    Returns:
+        Shape ``(K,)``; 0 where no example of the cluster is in the batch.
+    """
+    return g.new_zeros(size).index_add_(0, cluster, g)
+
+
+def segment_mean(g: Tensor, cluster: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The mean over each cluster's examples, so that the size of a step does not depend on the number of clusters.
+
+    Returns:
+        The means, ``(K,)``, 0 where no example of the cluster is in the batch; and the numbers of examples, ``(K,)``.
+    """
+    counts = segment_sum(g.new_ones(g.shape), cluster, size)
+    return segment_sum(g, cluster, size) / counts.clamp_min(1.0), counts

@@ -1,13 +1,13 @@
-"""What the outer problem minimises on the validation rows: cross-entropy, or the expected error.
+"""The outer loss L_V on the validation rows: cross-entropy, or the expected error.
 
-Cross-entropy, the paper's choice, also asks how *confident* the predictions are. A network with few labels is soon too
-sure of itself, and then everything that makes it less sure lowers the cross-entropy, foreign members included, while
-members that confirm what it knows raise it. The expected error of a prediction drawn from the softmax,
+Cross-entropy, the paper's choice, also depends on how *confident* the predictions are. A network with few labels soon
+becomes overconfident, and then everything that lowers its confidence lowers the cross-entropy, OOD members included,
+while members that confirm its predictions raise it. The expected error of a prediction drawn from the softmax,
 
     r = 1 − p_y,   p = softmax(β z),   dr/dz = β p_y (p − y),
 
-asks how *right* they are. β > 0 is the sharpness with the lowest cross-entropy of these very rows, so that an overall
-factor of the logits means nothing; it is found once and then a constant.
+depends on how *correct* they are. β > 0 is the sharpness with the lowest cross-entropy on these same rows, so that an
+overall factor of the logits has no effect; it is found once and then a constant.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from wrssl.api import OptionError
-from wrssl.hypergrad.zspace import LOSSES
+from wrssl.errors import OptionError
+from wrssl.hypergrad.logit_losses import LOSSES
 
 OUTER_LOSSES = ("ce", "error")
 NEWTON_STEPS, RANGE = 12, (1e-2, 1e2)
@@ -36,8 +36,8 @@ class OuterLoss:
 
     Args:
         name: ``"ce"`` or ``"error"``.
-        logits: gives those at which β is found; asked only where there is one to find.
-        y: their classes.
+        logits: returns the logits at which β is found; called for ``"error"`` only.
+        y: their classes, one-hot rows.
     """
 
     def __init__(self, name: str, logits: Callable[[], Tensor], y: Tensor) -> None:
@@ -62,8 +62,9 @@ def best_sharpness(z: Tensor, y: Tensor) -> Tensor:
     """``argmin_β mean CE(βz)``, by Newton's method within ``RANGE``.
 
     With m = Σ_c p_c z_c the derivative by β is the mean of m − z_y, the second one the mean variance of z under p: the
-    problem is convex. A step at most doubles or halves β. Rows that are all right would have it infinite: there is no
-    error to speak of then, and the steps run out. Logits that say nothing leave it at 1.
+    problem is convex. A step at most doubles or halves β. Where all rows are classified correctly, the best β is
+    infinite, and the upper end of ``RANGE`` or the last step ends the search. Logits that are all equal, or NaN, leave
+    β at 1.
     """
     beta, right = z.new_ones(()), (y * z).sum(-1)
     for _ in range(NEWTON_STEPS):

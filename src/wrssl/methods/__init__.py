@@ -1,8 +1,9 @@
-"""Base SSL methods, one per file. Adding one is a file, a line here and a test."""
+"""Base SSL methods, one per file; importing this registers them. Methods from outside need no line here."""
 
 from __future__ import annotations
 
-from wrssl.methods.registry import METHODS, list_methods, register_method
+from wrssl.methods.augmentations import gaussian_like, strong, weak, with_noise
+from wrssl.registry import METHODS, list_methods, register_method
 
 from wrssl.methods import supervised  # isort: skip
 from wrssl.methods import pseudo_label  # isort: skip
@@ -20,13 +21,17 @@ __all__ = [
     "PseudoLabel",
     "entropy",
     "fixmatch",
+    "gaussian_like",
     "list_methods",
     "mean_teacher",
     "mixmatch",
     "pi_model",
     "pseudo_label",
     "register_method",
+    "strong",
     "supervised",
     "uda",
     "vat",
+    "weak",
+    "with_noise",
 ]

@@ -7,8 +7,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.registry import register_method
+from wrssl.hypergrad import LOSSES
+from wrssl.registry import register_method
 
 
 @register_method("entmin")

@@ -8,21 +8,21 @@ import torch
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.looks import strong, weak
-from wrssl.methods.registry import register_method
+from wrssl.hypergrad import LOSSES
+from wrssl.methods.augmentations import strong, weak
+from wrssl.registry import register_method
 
 
 @register_method("fixmatch")
 class FixMatch(Method):
-    """The confident decision on a weak look is the label of a strong look.
+    """The confident decision on a weak view is the label of a strong view.
 
         t_j = 1[max p(x'_j) ≥ τ] · onehot(argmax p(x'_j)),   r_j = −Σ_c t_jc log p_c(x''_j)
 
-    with a weak look x' and a strong look x''; t is a constant. Below the threshold loss and gradient are exactly 0, and
+    with a weak view x' and a strong view x''; t is a constant. Below the threshold loss and gradient are exactly 0, and
     the example counts in the mean all the same. Without augmentation and noise, which belong to the scenario, this is
     Pseudo-Label. The learning rate is one for Adam and batches of equal size; the original takes 7 times more
-    unlabelled than labelled rows, and SGD with momentum.
+    unlabeled than labeled rows, and SGD with momentum.
 
     Args:
         threshold: τ.
@@ -35,7 +35,7 @@ class FixMatch(Method):
         self.threshold, self.coef, self.lr = threshold, coef, lr
 
     def targets(self, logits: Tensor) -> Tensor:
-        """t, shape (B, C), from the logits of the weak look."""
+        """t, shape (B, C), from the logits of the weak view."""
         p = logits.softmax(1)
         confidence, label = p.max(1, keepdim=True)
         return torch.zeros_like(p).scatter(1, label, (confidence >= self.threshold).to(p))

@@ -9,22 +9,22 @@ import torch
 from torch import Tensor, nn
 
 from wrssl.api import Context, Method, Net, Pass, State, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.looks import weak
-from wrssl.methods.registry import register_method
+from wrssl.hypergrad import LOSSES
+from wrssl.methods.augmentations import weak
+from wrssl.registry import register_method
 
 
 @register_method("mt")
 class MeanTeacher(Method):
     """The student agrees with an exponential average of itself.
 
-        r_j = (1/C) ‖p(x'_j; θ) − sg p(x''_j; θ')‖²,   x', x'': weak looks at x
+        r_j = (1/C) ‖p(x'_j; θ) − sg p(x''_j; θ')‖²,   x', x'': weak views of x
         θ' ← a θ' + (1 − a) θ after each step t = 0, 1, …,   a = min(1 − 1/(t + 1), decay)
 
-    What a look changes, augmentation and noise of N(0, σ²), belongs to the scenario. Parameters are averaged. The
-    teacher's batch statistics move by its own passes; where the policy lets no pass of the teacher move them
-    (``frozen``, ``eval``), they are averaged like the parameters, since they would stay at their initial values for
-    ever. The student is what gets evaluated.
+    Augmentation and noise of N(0, σ²) belong to the scenario. Parameters are averaged. The
+    teacher's batch-norm statistics are updated by its own passes; where the policy updates none of them (``frozen``,
+    ``eval``), they are averaged like the parameters, since they would stay at their initial values. The student is
+    what gets evaluated.
     """
 
     summary: ClassVar[str] = "the student agrees with its own moving average"
@@ -40,7 +40,7 @@ class MeanTeacher(Method):
         self.teacher = copy.deepcopy(net.module).requires_grad_(False).train()
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
-        """The student's pass, then the teacher's on another look."""
+        """The student's pass, then the teacher's on another view."""
         assert self.teacher is not None, "setup comes first"
         inputs = weak(x, context)
         features = net.features(inputs, Pass.UNLABELED)
@@ -65,7 +65,7 @@ class MeanTeacher(Method):
             if teacher.is_floating_point():
                 teacher.lerp_(student, 1 - a)
 
-    def companions(self) -> list[nn.Module]:
+    def networks(self) -> list[nn.Module]:
         """The teacher."""
         return [] if self.teacher is None else [self.teacher]
 

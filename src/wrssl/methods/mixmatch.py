@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wrssl.api import Context, Method, Mixed, Net, OptionError, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.looks import weak, with_noise
-from wrssl.methods.mixup import beta, blend
-from wrssl.methods.registry import register_method
+from wrssl.api import Context, Method, Net, OptionError, Pass, Views
+from wrssl.hypergrad import LOSSES
+from wrssl.methods.augmentations import weak, with_noise
+from wrssl.methods.mixed_rows import Mixed, beta, blend
+from wrssl.registry import register_method
 
 MIX_WITHIN, ROW_WEIGHTS = ("all", "pool"), ("product", "linear")
 
@@ -21,28 +21,29 @@ MIX_WITHIN, ROW_WEIGHTS = ("all", "pool"), ("product", "linear")
 class MixMatch(Method):
     """Mixtures of examples get the mixture of their labels, where the pool's labels are guessed.
 
-        q_j = sharpen((1/K) Σ_k p(look k at x_j)),   sharpen(p)_c = p_c^{1/T} / Σ_d p_d^{1/T}
-        W   = labelled rows with their labels, then the K looks at the pool with q;   R = B_l + K B_u rows
+        q_j = sharpen((1/K) Σ_k p(view k of x_j)),   sharpen(p)_c = p_c^{1/T} / Σ_d p_d^{1/T}
+        W   = labeled rows with their labels, then the K views of the pool with q;   R = B_l + K B_u rows
         x'  = λ' x + (1 − λ') x_partner,  q' likewise;   λ ~ Beta(α, α) of each row,  λ' = max(λ, 1 − λ)
-        L   = (1/B_l) Σ_{labelled rows} w_i CE(q'_i, p_i) + λ_U ramp (1/(K B_u)) Σ_{pool rows} (w_j/C) ‖q'_j − p_j‖²
+        L   = (1/B_l) Σ_{labeled rows} w_i CE(q'_i, p_i) + λ_U ramp (1/(K B_u)) Σ_{pool rows} (w_j/C) ‖q'_j − p_j‖²
 
-    A row weighs w · w_partner, with 1 for a labelled source: who has weight 0 enters nowhere, and labelled rows with
-    such a partner are left out too. The linear rule λ' w + (1 − λ') w_partner is an option; it keeps more rows, and
-    with them what is foreign in them. The training step computes λ_U · mean over R rows of (w r), hence
+    A row has weight w · w_partner, with 1 for a labeled source: an example with weight 0 contributes nothing, and
+    labeled rows with such a partner are left out too. The linear rule λ' w + (1 − λ') w_partner is an option; it keeps
+    more rows, and with them the foreign parts that they contain. The training step computes λ_U · mean over R rows of
+    (w r), hence
 
-        labelled rows: r = R/(B_l λ_U) · CE,    pool rows: r = ramp · R/(K B_u) · (1/C) ‖·‖²
+        labeled rows: r = R/(B_l λ_U) · CE,    pool rows: r = ramp · R/(K B_u) · (1/C) ‖·‖²
 
     Guesses are constants. One pass carries the gradient, over all R rows.
 
     Args:
-        K: looks at each member of the pool.
+        K: views of each member of the pool.
         T: the temperature of sharpening; below 1 sharpens.
         alpha: α; small values mix little.
-        mix_within: ``"all"`` draws partners from all rows, ``"pool"`` never mixes labelled with unlabelled ones.
+        mix_within: ``"all"`` draws partners from all rows, ``"pool"`` never mixes labeled with unlabeled ones.
         row_weights: ``"product"`` or ``"linear"``.
         ramp: the share of the run in which λ_U rises from 0, linearly. The original takes 16,000 of a million steps,
             in which the guesses become good; a run of a few thousand steps has to spend a larger part on that.
-        coef: λ_U; not 0, because the labelled rows are part of the same mean.
+        coef: λ_U; not 0, because the labeled rows are part of the same mean.
         lr: for Adam; the original takes 0.002 in its long runs.
     """
 
@@ -73,10 +74,10 @@ class MixMatch(Method):
         self.row_weights, self.coef, self.lr = row_weights, coef, lr
 
     @torch.no_grad()
-    def guess(self, net: Net, looks: list[Tensor]) -> Tensor:
-        """q, shape (B, C). The first look alone is a pass that moves the running statistics."""
+    def guess(self, net: Net, views: list[Tensor]) -> Tensor:
+        """q, shape (B, C). Only the pass over the first view updates the running statistics."""
         kinds = [Pass.UNLABELED, *[Pass.PERTURBED] * (self.K - 1)]
-        p = [net.logits(look, kind).softmax(1) for look, kind in zip(looks, kinds, strict=True)]
+        p = [net.logits(view, kind).softmax(1) for view, kind in zip(views, kinds, strict=True)]
         return (torch.stack(p).mean(0).log() / self.T).softmax(1)
 
     def partners(self, labeled: int, rows: int, generator: torch.Generator) -> Tensor:
@@ -87,13 +88,13 @@ class MixMatch(Method):
         return torch.cat(orders)
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
-        """The looks that make the guesses, then the mixed rows, labelled ones first."""
-        assert context.labeled is not None, "the step gives the labelled batch"
+        """The views that make the guesses, then the mixed rows, labeled ones first."""
+        assert context.labeled is not None, "the step gives the labeled batch"
         known, y = context.labeled
-        known = with_noise(known, context)  # augmented it is already, for every method alike
-        looks = [weak(x, context) for _ in range(self.K)]
-        q, n, R = self.guess(net, looks), len(known), len(known) + self.K * len(x)
-        rows, labels = torch.cat([known, *looks]), torch.cat([F.one_hot(y, q.shape[1]).to(q), q.repeat(self.K, 1)])
+        known = with_noise(known, context)  # the loop has augmented it, for every method alike
+        views = [weak(x, context) for _ in range(self.K)]
+        q, n, R = self.guess(net, views), len(known), len(known) + self.K * len(x)
+        rows, labels = torch.cat([known, *views]), torch.cat([F.one_hot(y, q.shape[1]).to(q), q.repeat(self.K, 1)])
         source = torch.cat([y.new_full((n,), -1), torch.arange(len(x), device=x.device).repeat(self.K)])
 
         share = beta(self.alpha, R, context.augment).to(x)

@@ -8,29 +8,29 @@ import torch
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.looks import weak
-from wrssl.methods.registry import register_method
+from wrssl.hypergrad import LOSSES
+from wrssl.methods.augmentations import weak
+from wrssl.registry import register_method
 
 
 @register_method("pi")
 class PiModel(Method):
-    """Two random looks at the same example should agree.
+    """The predictions on two random views of the same example agree.
 
-        r_j = (1/C) ‖p(x'_j) − sg p(x''_j)‖²,   x', x'': weak looks at x (augmentation, then noise of N(0, σ²))
+        r_j = (1/C) ‖p(x'_j) − sg p(x''_j)‖²,   x', x'': weak views of x (augmentation, then noise of N(0, σ²))
 
-    The gradient flows through the first look only. Augmentation and σ belong to the scenario, so that every method
+    The gradient flows through the first view only. Augmentation and σ belong to the scenario, so that every method
     sees the same.
     """
 
-    summary: ClassVar[str] = "two random looks at an example agree"
+    summary: ClassVar[str] = "two random views of an example agree"
     curvature = "mse"
 
     def __init__(self, coef: float = 20.0, lr: float = 3e-3) -> None:
         self.coef, self.lr = coef, lr
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
-        """The look that learns, then the look that it is compared with."""
+        """The view that learns, then the view that it is compared with."""
         inputs = weak(x, context)
         features = net.features(inputs, Pass.UNLABELED)
         with torch.no_grad():

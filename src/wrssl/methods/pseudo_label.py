@@ -8,16 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wrssl.api import Context, Method, Net, OptionError, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.registry import register_method
-
-COMPAT = ("hard", "oliver", "wrssl")
+from wrssl.api import Context, Method, Net, Pass, Views
+from wrssl.hypergrad import LOSSES
+from wrssl.registry import register_method
 
 
 @register_method("pl")
 class PseudoLabel(Method):
-    """The network's own confident decision is the label.
+    """The network's own confident prediction is the label.
 
         t_j = 1[max p_j ≥ τ] · onehot(argmax p_j),   r_j = −Σ_c t_jc log p_jc
 
@@ -25,18 +23,13 @@ class PseudoLabel(Method):
 
     Args:
         threshold: τ.
-        compat: ``"hard"`` is the formula above. ``"oliver"`` (realistic-ssl-evaluation) takes the softmax of ten times
-            the one-hot vector as target and the divergence KL(t_j ‖ p_j), nearly the same. ``"wrssl"`` (the paper's
-            published code) uses ten times the one-hot vector itself, a tenfold loss, and p itself below the threshold.
     """
 
     summary: ClassVar[str] = "the confident prediction is the label"
     curvature = "ce"
 
-    def __init__(self, threshold: float = 0.95, compat: str = "hard", coef: float = 1.0, lr: float = 3e-4) -> None:
-        if compat not in COMPAT:
-            raise OptionError(f"pl knows compat={', '.join(COMPAT)}, not {compat!r}.")
-        self.threshold, self.compat, self.coef, self.lr = threshold, compat, coef, lr
+    def __init__(self, threshold: float = 0.95, coef: float = 1.0, lr: float = 3e-4) -> None:
+        self.threshold, self.coef, self.lr = threshold, coef, lr
 
     def targets(self, logits: Tensor) -> Tensor:
         """t, shape (B, C), from the logits of the same pass."""
@@ -44,10 +37,6 @@ class PseudoLabel(Method):
         confidence, label = p.max(1, keepdim=True)
         confident = confidence >= self.threshold
         onehot = F.one_hot(label.squeeze(1), p.shape[1]).to(p.dtype)
-        if self.compat == "oliver":
-            return confident * (10 * onehot).softmax(1)
-        if self.compat == "wrssl":
-            return torch.where(confident, 10 * onehot, p)
         return confident * onehot
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
@@ -58,6 +47,5 @@ class PseudoLabel(Method):
         return Views(x, Pass.UNLABELED, features, targets)
 
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """r_j = −Σ_c t_jc log p_jc, less the entropy of the soft target for ``compat="oliver"``."""
-        loss = LOSSES["ce"].value(logits, targets)
-        return loss + torch.xlogy(targets, targets).sum(1) if self.compat == "oliver" else loss
+        """r_j = −Σ_c t_jc log p_jc."""
+        return LOSSES["ce"].value(logits, targets)

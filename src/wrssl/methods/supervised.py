@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, Pass, Views
-from wrssl.methods.registry import register_method
+from wrssl.registry import register_method
 
 
 @register_method("supervised")

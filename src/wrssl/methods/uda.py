@@ -8,24 +8,24 @@ import torch
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.looks import strong, weak
-from wrssl.methods.registry import register_method
+from wrssl.hypergrad import LOSSES
+from wrssl.methods.augmentations import strong, weak
+from wrssl.registry import register_method
 
 
 @register_method("uda")
 class UDA(Method):
-    """What a strong look shows is what a weak look showed, and more clearly so.
+    """The prediction on a strong view equals the sharpened prediction on a weak view.
 
-        r_j = 1[max_c p_c(x'_j) > τ] · KL(sg softmax(z(x'_j)/T) ‖ p(x''_j)),   x': weak look, x'': strong look
+        r_j = 1[max_c p_c(x'_j) > τ] · KL(sg softmax(z(x'_j)/T) ‖ p(x''_j)),   x': weak view, x'': strong view
 
-    The gradient flows through the strong look only. The prediction must pass τ before it is sharpened, and strictly;
+    The gradient flows through the strong view only. The prediction must exceed τ before it is sharpened, strictly;
     an example that does not has loss and gradient exactly 0, and counts in the mean all the same. Augmentation and
     noise belong to the scenario.
 
-    The original takes 7 times more unlabelled than labelled rows and SGD with momentum. The learning rate here is one
-    for Adam, and for batches of equal size. Its optional annealing of the labelled loss (TSA) is not built: it changes
-    the labelled term, which is the same for all methods.
+    The original takes 7 times more unlabeled than labeled rows and SGD with momentum. The learning rate here is one
+    for Adam, and for batches of equal size. Its optional annealing of the labeled loss (TSA) is not built: it changes
+    the labeled term, which is the same for all methods.
 
     Args:
         threshold: τ.
@@ -41,12 +41,12 @@ class UDA(Method):
         self.threshold, self.T, self.coef, self.lr = threshold, T, coef, lr
 
     def targets(self, logits: Tensor) -> Tensor:
-        """t, shape (B, C): the sharpened prediction on the weak look, or a row of zeros below the threshold."""
+        """t, shape (B, C): the sharpened prediction on the weak view, or a row of zeros below the threshold."""
         confident = logits.softmax(1).amax(1, keepdim=True) > self.threshold
         return confident * (logits / self.T).softmax(1)
 
     def views(self, net: Net, x: Tensor, context: Context) -> Views:
-        """The weak look, which gives the target, then the strong look, which learns it."""
+        """The weak view, which gives the target, then the strong view, which learns it."""
         with torch.no_grad():
             targets = self.targets(net.logits(weak(x, context), Pass.UNLABELED))
         inputs = strong(x, context)

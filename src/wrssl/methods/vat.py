@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from wrssl.api import Context, Method, Net, OptionError, Pass, Views
-from wrssl.fast import constant_parameters
-from wrssl.hypergrad.zspace import LOSSES
-from wrssl.methods.looks import gaussian_like
-from wrssl.methods.registry import register_method
+from wrssl.hypergrad import LOSSES
+from wrssl.methods.augmentations import gaussian_like
+from wrssl.registry import register_method
 
 DIRECTIONS = ("oliver", "miyato")
-TRACE = 1e-20  # what a row of weight 0 counts where its own direction is sought
+TRACE = 1e-20  # the weight of a row of weight 0 in the search for its own direction
 
 
 def unit(d: Tensor) -> Tensor:
@@ -59,18 +60,34 @@ class VAT(Method):
         self.eps, self.xi, self.power_iterations, self.kl = eps, xi, power_iterations, kl
         self.coef, self.lr = coef, lr
         self.curvature = "kl" if kl == "oliver" else "ce"
+        self._trained: list[Tensor] = []
+
+    def setup(self, net: Net) -> None:
+        """Remember which parameters are trained."""
+        self._trained = [p for p in net.module.parameters() if p.requires_grad]
+
+    @contextmanager
+    def _constant_parameters(self) -> Iterator[None]:
+        """Only the derivative by the input is wanted: within this, passes keep nothing for those by parameters."""
+        for p in self._trained:
+            p.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for p in self._trained:
+                p.requires_grad_(True)
 
     def direction(self, net: Net, x: Tensor, p: Tensor, generator: torch.Generator) -> Tensor:
         """The adversarial direction d of each example, length 1."""
         d = unit(gaussian_like(x, generator))
         for _ in range(self.power_iterations):
             d = d.detach().requires_grad_()
-            with constant_parameters():
+            with self._constant_parameters():
                 logits = net.logits(x + self.xi * d, Pass.PERTURBED)
             rows = LOSSES["ce"].value(logits, p)
             if net.weights is None:
                 d = unit(torch.autograd.grad(rows.sum(), d)[0])
-            else:  # rows meet in the batch statistics: who counts nothing must not steer the others
+            else:  # rows share batch statistics: a row without weight must not steer the others
                 counts = net.weights.clamp_min(TRACE)
                 gradient = torch.autograd.grad((counts * rows).sum(), d)[0]
                 d = unit(gradient / counts.view(-1, *[1] * (d.dim() - 1)))

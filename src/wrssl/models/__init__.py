@@ -1,6 +1,30 @@
-"""Networks, and the split of any network into a backbone and its last Linear layer."""
+"""Networks, and the split of any network into a backbone and its last Linear layer.
 
-from wrssl.models.build import build_model, list_models, outline_model
+``build.py`` makes networks by name, ``networks.py`` and ``wide_resnet.py`` hold those of the package, ``images.py``
+what networks for images share. ``split.py`` finds the last layer of any model with the recorded pass of ``trace.py``.
+"""
+
+from __future__ import annotations
+
+from wrssl.models.build import build_model, init_default, list_models, outline_model
+from wrssl.models.images import FitSize, channels_last
+from wrssl.models.networks import MLP, LeNet, SmallCNN
 from wrssl.models.split import Split, split
+from wrssl.models.trace import undisturbed
+from wrssl.models.wide_resnet import WideResNet
 
-__all__ = ["Split", "build_model", "list_models", "outline_model", "split"]
+__all__ = [
+    "MLP",
+    "FitSize",
+    "LeNet",
+    "SmallCNN",
+    "Split",
+    "WideResNet",
+    "build_model",
+    "channels_last",
+    "init_default",
+    "list_models",
+    "outline_model",
+    "split",
+    "undisturbed",
+]

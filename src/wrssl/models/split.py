@@ -13,9 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from wrssl.api import ModelError
-from wrssl.models.find import find_last, only_call
-from wrssl.models.trace import trace, undisturbed
+from wrssl.errors import ModelError
+from wrssl.models.trace import Call, same, trace, undisturbed
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ def split(model: nn.Module, example: Tensor, head: str | None = None) -> Split:
     """Find the last layer of ``model`` and build the backbone.
 
     One forward pass in evaluation mode shows which Linear layer gives the model's output; a second one checks
-    the result. Neither leaves a trace: mode, buffers, hooks and random state are as before.
+    the result. Both restore mode, buffers, hooks and random state.
 
     Args:
         model: any module whose output is the output of an ``nn.Linear``.
@@ -78,7 +77,7 @@ def split(model: nn.Module, example: Tensor, head: str | None = None) -> Split:
             f"The model returns a {type(output).__name__}, not a tensor; "
             "wrap it in a module whose forward returns the logits only."
         )
-    call = find_last(model, output, calls) if layer is None else only_call(layer, head or "", calls)
+    call = _find_last(model, output, calls) if layer is None else _only_call(layer, head or "", calls)
     if call.inputs[0].ndim != 2 or output.ndim != 2:
         raise ModelError(
             f"The last layer {call.name!r} gets features of shape {tuple(call.inputs[0].shape)}; "
@@ -88,6 +87,61 @@ def split(model: nn.Module, example: Tensor, head: str | None = None) -> Split:
     result = Split(model, _without(model, last), last, call.name)
     _verify(result, example, output)
     return result
+
+
+def _find_last(model: nn.Module, output: Tensor, calls: list[Call]) -> Call:
+    """The call of the Linear layer whose output is the model's output."""
+    ending = [c for c in calls if same(c.output, output)]
+    found = next((c for c in reversed(ending) if isinstance(c.module, nn.Linear)), None)
+    if found is None:
+        leaf = next((c for c in reversed(ending) if not any(c.module.children())), None)
+        raise ModelError(_no_head(model, output, calls, leaf if leaf and leaf.module is not model else None))
+    # In evaluation mode dropout returns its input, and an in-place activation returns the very tensor it got.
+    for c in ending:
+        if not isinstance(c.module, nn.Identity) and any(same(i, found.output) for i in c.inputs):
+            raise ModelError(_ends_with(c))
+    if found.snapshot is None or not torch.equal(found.snapshot.nan_to_num(), output.nan_to_num()):
+        raise ModelError(
+            f"The output of the last Linear layer {found.name!r} is changed in place afterwards; "
+            "return it as it is, since the losses take logits."
+        )
+    return _only_call(found.module, found.name, calls)
+
+
+def _only_call(layer: nn.Module, name: str, calls: list[Call]) -> Call:
+    """The one call of this layer."""
+    own = [c for c in calls if c.module is layer]
+    if not own:
+        raise ModelError(f"The layer {name!r} is never called in the forward pass; call it as self.{name}(h).")
+    if len(own) > 1:
+        raise ModelError(f"The layer {name!r} runs {len(own)} times; give the model a last layer of its own.")
+    return own[0]
+
+
+def _ends_with(call: Call) -> str:
+    kind = type(call.module).__name__
+    return (
+        f"The model ends with {kind} ({call.name!r}), not with a Linear layer; "
+        "remove what follows the last Linear, since the losses take logits."
+    )
+
+
+def _no_head(model: nn.Module, output: Tensor, calls: list[Call], last: Call | None) -> str:
+    """Say why no Linear layer gives the output, as precisely as the trace allows."""
+    if last is not None:
+        return _ends_with(last)
+    called = {id(c.module) for c in calls}
+    linear = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    for name, m in linear.items():
+        if id(m) not in called and output.shape[-1:] == (m.out_features,):
+            return f"The Linear layer {name!r} is never called as a layer; use self.{name}(h), not its weight."
+    if not linear:
+        return "The model has no Linear layer; end it with one that gives the logits."
+    names = ", ".join(repr(name) for name in linear)
+    return (
+        "The model's output is not the output of a Linear layer (something is computed after it); end the model "
+        f"with a Linear layer that gives the logits, or name it with head=, one of: {names}."
+    )
 
 
 def _named(model: nn.Module, name: str) -> nn.Linear:
@@ -104,8 +158,8 @@ def _named(model: nn.Module, name: str) -> nn.Linear:
 def _without(model: nn.Module, head: nn.Module) -> nn.Module:
     """The model with an identity in place of ``head``, all else shared.
 
-    Only containers that hold the head, however deep, are copied, each once even where it has several names. A copy
-    keeps the very dictionaries of parameters and buffers, so that a move to another device reaches both.
+    Only containers that hold the head, at any depth, are copied, each once even where it has several names. A copy
+    keeps the same dictionaries of parameters and buffers, so that a move to another device reaches both.
     """
     copies: dict[int, nn.Module] = {id(head): nn.Identity()}
 

@@ -1,4 +1,4 @@
-"""Watch one forward pass of a model without leaving a mark on it."""
+"""Record the module calls of one forward pass, and leave the model as it was."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wrssl.api import ModelError
+from wrssl.errors import ModelError
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call of one module. Holding the tensors keeps their addresses from being given to others.
+    """One call of one module. The tensors are kept, so that no other tensor gets their addresses.
 
     Attributes:
         name: the module's name in the model, ``""`` for the model itself.
         module: the module.
         inputs: the tensors among its arguments.
         output: what it returned.
-        snapshot: for a Linear layer, a copy of its output, to see a later change in place.
+        snapshot: for a Linear layer, a copy of its output, to detect a later change in place.
     """
 
     name: str

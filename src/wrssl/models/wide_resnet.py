@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from wrssl.models.init import init_norms
-from wrssl.models.layout import channels_last
+from wrssl.models.build import init_norms
+from wrssl.models.images import channels_last
+from wrssl.registry import register_model
 
 SLOPE = 0.1
 
@@ -34,7 +35,7 @@ class _Block(nn.Module):
         self.bn2 = _norm(outputs, batch_norm)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=bias)
         self.shortcut = nn.Conv2d(inputs, outputs, 1, stride=stride, bias=bias) if inputs != outputs else None
-        # The very first block normalises before it branches: its input is a bare convolution.
+        # The very first block normalizes before it branches: its input is a bare convolution.
         self.shared_activation = first
 
     def forward(self, x: Tensor) -> Tensor:
@@ -98,3 +99,9 @@ def init_wide_resnet(model: nn.Module, generator: torch.Generator) -> None:
             # Nothing rescales the sum, so each branch adds 1/n of the variance and the whole stays bounded.
             with torch.no_grad():
                 block.conv2.weight.div_(math.sqrt(len(blocks)))
+
+
+@register_model("wrn-28-2", images=True, init=init_wide_resnet)
+def wrn_28_2(input_shape: tuple[int, ...], num_classes: int, batch_norm: bool = True) -> WideResNet:
+    """The size that the semi-supervised literature uses."""
+    return WideResNet(input_shape[0], num_classes, batch_norm)

@@ -1,4 +1,4 @@
-"""Weighted batch normalisation, and the policies that say which statistics a pass uses.
+"""Weighted batch normalization, and the policies that say which statistics a pass uses.
 
 Algorithm 1 of the paper: with one weight w_i per example, per channel and over all positions s of S,
 
@@ -16,35 +16,49 @@ The paper leaves the running statistics open. Here
 
 n is the effective number of values: scale-invariant in w, S·N for w = 1 and S·(number of ones) for 0/1 weights, so that
 both identities hold for the buffers too; n > 1 keeps the variance non-negative (the naive Σw − 1 does not).
-Where the batch carries no usable weight (Σw < ``MIN_TOTAL`` or n < 2) the running statistics normalise it and stay as
-they are.
+Where the batch has no usable weight (Σw < ``MIN_TOTAL`` or n < 2) the running statistics normalize it and are not
+updated.
 
-``moments.py`` has the statistics, ``composed.py`` the normalisation from tensor operations, which can be differentiated
-in every way, ``native.py`` the same on torch's kernels, ``layers.py`` the layers, ``convert.py`` the way from torch's
-layers to them and back, ``policies.py`` and ``context.py`` what a pass asks of them.
+``moments.py`` has the statistics, ``composed.py`` the normalization from tensor operations, which can be differentiated
+in every way, ``native.py`` and ``table.py`` the same on fast kernels, ``layers.py`` the layers and the conversion from
+torch's layers to them and back, ``policies.py`` and ``context.py`` what a pass asks of them.
 """
 
 from __future__ import annotations
 
 from wrssl.norm.context import sample_weights, statistics
-from wrssl.norm.convert import convert_batchnorm, weighted_layers
-from wrssl.norm.layers import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d, WeightedSyncBatchNorm
-from wrssl.norm.moments import MIN_TOTAL, MIN_VALUES, weighted_moments
-from wrssl.norm.policies import POLICIES, Source, policy_table
+from wrssl.norm.layers import (
+    Weighted,
+    WeightedBatchNorm1d,
+    WeightedBatchNorm2d,
+    WeightedBatchNorm3d,
+    WeightedSyncBatchNorm,
+    convert_batchnorm,
+    use_native_kernels,
+    weighted_layers,
+)
+from wrssl.norm.moments import MIN_TOTAL, MIN_VALUES, Counts, Part, count_weights, weighted_moments
+from wrssl.norm.policies import POLICIES, PassState, Source, policy_table
 
 __all__ = [
     "MIN_TOTAL",
     "MIN_VALUES",
     "POLICIES",
+    "Counts",
+    "Part",
+    "PassState",
     "Source",
+    "Weighted",
     "WeightedBatchNorm1d",
     "WeightedBatchNorm2d",
     "WeightedBatchNorm3d",
     "WeightedSyncBatchNorm",
     "convert_batchnorm",
+    "count_weights",
     "policy_table",
     "sample_weights",
     "statistics",
+    "use_native_kernels",
     "weighted_layers",
     "weighted_moments",
 ]

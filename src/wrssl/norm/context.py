@@ -1,4 +1,4 @@
-"""The contexts that tell weighted layers which statistics to use, so that no model needs another ``forward``."""
+"""The contexts that set which statistics the weighted layers use, so that no model needs another ``forward``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from wrssl.api import DataError, ModelError
-from wrssl.norm.convert import weighted_layers
-from wrssl.norm.counts import Counts, look
-from wrssl.norm.layers import Weighted
-from wrssl.norm.part import Part
+from wrssl.errors import DataError, ModelError
+from wrssl.norm.layers import Weighted, weighted_layers
+from wrssl.norm.moments import Counts, Part, count_weights
 from wrssl.norm.policies import PassState, Source
 
 
@@ -28,22 +26,22 @@ def statistics(
 ) -> AbstractContextManager[None]:
     """Within the context these layers take their statistics from ``source``; ``w=None`` means every weight is 1.
 
-    ``counts`` is what ``look(w)`` gave, where somebody has looked already. ``part`` says that the inputs are some rows
-    of a batch and ``w`` the weights of all of it.
+    ``counts`` is the result of ``count_weights(w)``, if it has been computed already. ``part`` says that the inputs are
+    some rows of a batch and ``w`` the weights of the whole batch.
     """
     state = _state(source, updates, w, counts)
-    return _Listening(layers, state if part is None else state._replace(part=part))
+    return _PassContext(layers, state if part is None else state._replace(part=part))
 
 
 def _state(source: Source, updates: bool, w: Tensor | None, counts: Counts | None = None) -> PassState:
     if counts is None and w is not None and source is Source.WEIGHTED:
-        counts = look(w)
-    # The copy: what happens to w within the context must not reach one kind of kernel and miss another.
+        counts = count_weights(w)
+    # The copy: a change of w within the context must not affect one kind of kernel and miss another.
     return PassState(source, updates, w if counts is None else counts.w, counts)
 
 
-class _Listening:
-    """Tells ``layers`` what to do until the context ends. A class: it is entered in every pass, and quicker."""
+class _PassContext:
+    """Sets the state of ``layers`` until the context ends. A class, because it is entered in every pass and quicker."""
 
     def __init__(self, layers: Iterable[Weighted], state: PassState) -> None:
         self.layers, self.state = layers, state
@@ -84,7 +82,7 @@ def sample_weights(module: nn.Module, w: Tensor, *, differentiable: bool = False
     state = _state(Source.WEIGHTED, True, w if differentiable else w.detach())
     if not _finite_and_not_negative(w, state.counts):
         raise DataError("Weights must be finite and not negative; clamp them to [0, 1] first.")
-    return _Listening(layers, state)
+    return _PassContext(layers, state)
 
 
 def _finite_and_not_negative(w: Tensor, counts: Counts | None) -> bool:

@@ -1,4 +1,4 @@
-"""The table of policies: which statistics a pass uses, and whether it moves the running ones."""
+"""The table of policies: which statistics a pass uses, and whether it updates the running ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from wrssl.api import OptionError, Pass
-from wrssl.norm.counts import Counts
-from wrssl.norm.part import Part
+from wrssl.api import Pass
+from wrssl.errors import OptionError
+from wrssl.norm.moments import Counts, Part
 
 
 class Source(Enum):
@@ -26,11 +26,11 @@ class PassState(NamedTuple):
     source: Source
     updates: bool
     weights: Tensor | None = None
-    counts: Counts | None = None  # the same weights, as far as the host knows them
+    counts: Counts | None = None  # of the same weights, where they are known on the host
     part: Part | None = None  # of a batch that is spread over processes; then the weights are those of the whole
 
 
-# Labelled and unlabelled batches are separate passes; each cell is (statistics, are the buffers updated).
+# Labeled and unlabeled batches are separate passes; each cell is (statistics, are the buffers updated).
 _SAME_FOR_ALL = {
     Pass.LABELED: (Source.BATCH, True),
     Pass.LOOKAHEAD: (Source.BATCH, False),
@@ -57,7 +57,7 @@ POLICIES: dict[str, dict[Pass, tuple[Source, bool]]] = {
 
 
 def policy_table(name: str) -> dict[Pass, tuple[Source, bool]]:
-    """The row of ``POLICIES`` with this name, or a sentence that lists the names."""
+    """The row of ``POLICIES`` with this name, or an error that lists the names."""
     if name not in POLICIES:
         raise OptionError(f"There is no batch-norm policy {name!r}; choose one of {', '.join(POLICIES)}.")
     return POLICIES[name]

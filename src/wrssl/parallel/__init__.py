@@ -1,21 +1,33 @@
 """One run on several devices: every process holds the whole batch and the whole weighting, and part of the work.
 
-The dear part of a step is the passes through the backbone. So that is what is spread: each process runs its own rows,
-and the features are put together again (``spread.py``)::
+Most of the time of a step goes into the passes through the backbone, so these are what is spread: each process runs its
+own rows, and the features of all rows are put together again (``group.py``)::
 
     x (all rows) ──► own rows ──► backbone, joint statistics ──► features of own rows ──► features of all rows
 
-Everything else (looks, losses, weights, hypergradients on the last layer, the gate) is computed from the features of
-all rows by every process, with the same random numbers, and comes out the same; it is written for one process and
-stays so. A gradient of the backbone is the sum of what the processes have found; that of the head is known to each.
+Everything else (augmentations, losses, weights, hypergradients on the last layer, the gate) is computed from the
+features of all rows by every process, with the same random numbers and so the same result; that code is written for
+one process. A gradient of the backbone is the sum over the processes; that of the head is the same in each of them.
 
-Lightning Fabric starts the processes, joins them and moves the messages (``launch.py``).
+Lightning Fabric starts the processes, joins them and carries the messages (``launch.py``). Each process holds the whole
+model: nothing is sharded.
 """
 
 from __future__ import annotations
 
-from wrssl.parallel.group import Group
-from wrssl.parallel.launch import Devices, check_devices, launch, own_device
-from wrssl.parallel.spread import own_rows, spread
+from wrssl.parallel.group import Group, LostProcessError, own_rows, spread_rows
+from wrssl.parallel.launch import STRATEGIES, Devices, check_devices, launch, own_device
+from wrssl.worker import is_worker
 
-__all__ = ["Devices", "Group", "check_devices", "launch", "own_device", "own_rows", "spread"]
+__all__ = [
+    "STRATEGIES",
+    "Devices",
+    "Group",
+    "LostProcessError",
+    "check_devices",
+    "is_worker",
+    "launch",
+    "own_device",
+    "own_rows",
+    "spread_rows",
+]

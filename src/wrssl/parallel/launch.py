@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from wrssl.api import OptionError
+from wrssl.errors import OptionError
 from wrssl.parallel.group import Group
+from wrssl.worker import joined, leading
 
-STRATEGIES = ("auto", "ddp", "fsdp")
+STRATEGIES = ("auto", "ddp")
 FULL, MIXED = "32-true", "bf16-mixed"
 
 
 @dataclass(frozen=True)
 class Devices:
-    """Where and how precisely the passes of a run are computed.
+    """Where the passes of a run are computed, and in which precision.
 
     Attributes:
         group: the processes that share them; None where there is one.
@@ -36,32 +37,42 @@ class Devices:
         return self.group is None or self.group.leads
 
 
-def check_devices(devices: int, strategy: str, precision: str, accelerator: str) -> None:
+def check_devices(devices: int, strategy: str, precision: str) -> None:
     """Refuse what cannot work, before anything is started."""
     if isinstance(devices, bool) or not isinstance(devices, int) or devices < 1:
         raise OptionError(f"devices counts processes and must be a whole number from 1 on, not {devices!r}.")
+    if strategy == "fsdp":
+        raise OptionError(
+            'The strategy "fsdp" is not supported, as every process holds the whole model and nothing is sharded; '
+            'use "ddp", which spreads the rows of each pass over the processes.'
+        )
     if strategy not in STRATEGIES:
         raise OptionError(f"There is no strategy {strategy!r}; choose one of {', '.join(STRATEGIES)}.")
     if precision not in (FULL, MIXED):
         raise OptionError(f"There is no precision {precision!r}; choose {FULL} or {MIXED}.")
-    if strategy == "fsdp" and accelerator == "cpu":
-        raise OptionError('Parameters can be sharded (fsdp) on GPUs only; on a CPU take strategy "ddp".')
 
 
 def launch(devices: int, strategy: str, precision: str, accelerator: str) -> Devices:
-    """Start what is asked for; where that is one process in full precision, nothing."""
-    check_devices(devices, strategy, precision, accelerator)
+    """Start the processes that are asked for; a run with one process in full precision needs nothing.
+
+    Args:
+        devices: number of processes.
+        strategy: one of ``STRATEGIES``; both mean the same.
+        precision: ``"32-true"`` or ``"bf16-mixed"``.
+        accelerator: the type of the device: ``"cpu"``, else a GPU.
+    """
+    check_devices(devices, strategy, precision)
     if devices == 1 and precision == FULL:
         return Devices()
-    engine = _fabric(devices, strategy, precision, accelerator)
+    engine = _fabric(devices, precision, accelerator)
     return Devices(Group(engine) if devices > 1 else None, engine.autocast if precision != FULL else nullcontext)
 
 
 @cache
-def _fabric(devices: int, strategy: str, precision: str, accelerator: str) -> Any:
-    """The engine, started: from here on this program runs in ``devices`` processes. One per program and setting.
+def _fabric(devices: int, precision: str, accelerator: str) -> Any:
+    """The started engine: from here on this program runs in ``devices`` processes. One per program and setting.
 
-    Fabric starts the others by running the same command again, so what comes before must not depend on being alone.
+    Fabric starts the others by running the same command again, so what comes before is run by each of them too.
     """
     try:
         from lightning_fabric import Fabric
@@ -73,18 +84,21 @@ def _fabric(devices: int, strategy: str, precision: str, accelerator: str) -> An
     engine = Fabric(
         accelerator="cpu" if accelerator == "cpu" else "gpu",
         devices=devices,
-        strategy="ddp" if strategy == "auto" and devices > 1 else strategy,
+        strategy="ddp" if devices > 1 else "auto",
         precision=precision,  # type: ignore[arg-type]
     )
-    engine.launch()
+    with leading():
+        engine.launch()
+    if devices > 1:
+        joined(engine.global_rank)
     atexit.register(_end_group)
     return engine
 
 
 def _end_group() -> None:
-    """Threads of a group that outlives Python's own end can abort the process, after all its results are written.
+    """End the process group before Python ends: its threads could abort the process after all results are written.
 
-    Nobody is waited for: one that failed must not keep the others.
+    This waits for no other process: one that failed must not keep the others.
     """
     from torch import distributed
 

@@ -1,4 +1,4 @@
-"""From a score to the two numbers that a user sees: does it belong (p), and with which weight does it take part.
+"""From a score to the numbers that a user sees: does a member belong (p, ood_score), and with which weight.
 
 **p.** The conformal p-value of a member: with the out-of-fold scores of n reference examples,
 
@@ -6,7 +6,7 @@
 
 For a member that comes from the distribution of the reference P(p ≤ a) ≤ a, whatever the score is worth. ``smooth_p``
 has its steps joined by straight lines in s, so that members between two references keep their order; it is never above
-p, and it is what ood_score = 1 − smooth_p shows. The verdict uses the p with the guarantee.
+p, and ood_score = 1 − smooth_p. The verdict uses the p with the guarantee.
 
 **weight.** If a share π of the pool comes from the reference distribution, then P(own | x) = π p_known(x)/p_pool(x).
 The ratio ρ(s) of the two densities is estimated by isotonic regression of "is a reference" on the score, both samples
@@ -26,6 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wrssl.judging import Belonging
+
 CAP = 0.9  # ρ of the reference is cut at this quantile: the top step of an isotonic fit rests on few examples
 
 
@@ -44,12 +46,17 @@ def smooth_p(score: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[
     n = len(known)
     scores, counts = np.unique(known, return_counts=True)
     reached = counts.cumsum()
-    # Equal references are one step of several: just before them p has not got it yet.
+    # Equal references are one step of several counts: just before them p has not risen yet.
     nodes = np.stack([np.nextafter(scores, -np.inf), scores], axis=1).ravel()
     values = np.stack([reached - counts + 1, reached], axis=1).ravel()
     below = 1 / (1 + np.maximum(scores[0] - score, 0))
     p: NDArray[np.float64] = np.where(score < scores[0], below, np.interp(score, nodes, values)) / (n + 1)
     return p
+
+
+def ood_score(score: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 − smooth_p, in [0, 1); ½ where there is no reference."""
+    return 1 - smooth_p(score, known) if len(known) else np.full(len(score), 0.5)
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,17 @@ def weight_curve(known: NDArray[np.float64], pool: NDArray[np.float64]) -> Weigh
     nodes = np.asarray(fitted.X_thresholds_, dtype=np.float64)
     values = _odds(np.asarray(fitted.y_thresholds_, dtype=np.float64))
     return WeightCurve(nodes, np.clip(values / scale, 0, 1))
+
+
+def belonging(score: NDArray[np.float64], known: NDArray[np.float64], curve: WeightCurve) -> Belonging:
+    """p, ood_score and weight of examples with these scores.
+
+    Args:
+        score: of the examples.
+        known: out-of-fold scores of the reference.
+        curve: from a score to a weight.
+    """
+    return Belonging(conformal_p(score, known), ood_score(score, known), curve(score))
 
 
 def _odds(q: NDArray[np.float64]) -> NDArray[np.float64]:

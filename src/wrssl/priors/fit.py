@@ -1,9 +1,10 @@
-"""The prior of a whole pool: kinds fitted crosswise, stacked, and calibrated.
+"""The prior of a whole pool: kinds that are cross-fitted, stacked, and calibrated.
 
-The reference (labelled examples, and the validation examples that drive the weights) and a random part of the pool are
-divided into folds. Every kind is fitted without one fold and scores it, so that no row is judged by a model that was
-fitted to it; the stack and the calibration see such scores only. The rest of the pool is scored by all fold models,
-whose mean is less noisy than one of them: its p-values are, if anything, too large.
+``fit_prior`` is the whole story in the order in which it happens: ``samples.py`` draws rows of the reference (labeled
+examples, and the validation examples that drive the weights) and of the pool, and their folds; ``crossfit.py`` fits the
+kinds without each fold and stacks their scores; the rest of the pool is scored by all fold models, whose mean is less
+noisy than one of them, so its p-values are, if anything, too large; ``calibrate.py`` turns scores into weights and
+p-values.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wrssl.api import DataError, Rows
-from wrssl.data.patience import announced, walk
-from wrssl.priors.calibrate import WeightCurve, conformal_p, smooth_p, weight_curve
-from wrssl.priors.comparison import Comparison
-from wrssl.priors.kinds import DEFAULT
-from wrssl.priors.samples import Matrix, shuffled
+from wrssl import progress
+from wrssl.api import Rows, State
+from wrssl.errors import DataError
+from wrssl.judging import Belonging
+from wrssl.priors.calibrate import WeightCurve, belonging, conformal_p, ood_score, weight_curve
+from wrssl.priors.crossfit import Comparison, cross_fit
+from wrssl.priors.kinds import DEFAULT, Labels
+from wrssl.priors.samples import draw_samples, finite
 
 Index: TypeAlias = slice | NDArray[np.int64]
-POOL_ROWS, KNOWN_ROWS = 10_000, 10_000  # that the kinds are fitted to; more do not help, they only take time
 CHUNK = 5_000
 FEWEST = 20  # references, or members, below which nothing is concluded
-ALIKE = WeightCurve(np.zeros(1), np.ones(1))  # everybody has weight 1
+CONSTANT = WeightCurve(np.zeros(1), np.ones(1))  # every member has weight 1
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,13 @@ class Prior:
 
     Attributes:
         scores: the stacked log-odds of every member, float32; high where it looks like the reference.
-        known: those of the reference, out of fold in every respect; empty where there were too few to conclude
-            anything.
+        known: those of the reference, by models, stack and offsets that were fitted without it; empty where there were
+            too few references to conclude anything.
         curve: from a score to a weight.
         shares: what each kind counts in the stack.
         log_loss: of the stack, out of fold; log 2 where reference and pool look alike.
-        comparison: the samples behind it, for those who want to score other examples; None where it is not known.
+        comparison: the samples and models behind it, which score other rows; None where nothing was fitted, or where
+            the prior was stored without it.
     """
 
     scores: NDArray[np.float32]
@@ -53,23 +56,57 @@ class Prior:
 
     def weight(self, rows: Index) -> NDArray[np.float64]:
         """P(own | x) of these members, in [0, 1]."""
-        return self.curve(self.scores[rows].astype(np.float64))
+        return self.curve(self._scores(rows))
 
     def p(self, rows: Index) -> NDArray[np.float64]:
         """The conformal p-value: small where hardly a reference example is as strange."""
-        return conformal_p(self.scores[rows].astype(np.float64), self.known)
+        return conformal_p(self._scores(rows), self.known)
 
     def ood_score(self, rows: Index) -> NDArray[np.float64]:
         """1 − p without ties, in [0, 1); ½ where nothing is known."""
-        scores = self.scores[rows].astype(np.float64)
-        return 1 - smooth_p(scores, self.known) if len(self.known) else np.full(len(scores), 0.5)
+        return ood_score(self._scores(rows), self.known)
+
+    def belonging(self, rows: Index) -> Belonging:
+        """All three of these members."""
+        return belonging(self._scores(rows), self.known, self.curve)
 
     def undecided(self) -> Prior:
-        """The same with weight 1 for everybody; who belongs is judged as before."""
-        return replace(self, curve=ALIKE)
+        """The same with weight 1 for every member; whether one belongs is judged as before."""
+        return replace(self, curve=CONSTANT)
+
+    def state_dict(self) -> State:
+        """As tensors, for a training that is resumed; without the comparison and the names of the kinds."""
+        curve = self.curve
+        arrays = {"scores": self.scores, "known": self.known, "nodes": curve.nodes, "values": curve.values}
+        numbers = torch.tensor([*self.shares.values(), self.log_loss], dtype=torch.float64)
+        return {"prior numbers": numbers, **{f"prior {name}": torch.from_numpy(a) for name, a in arrays.items()}}
+
+    @classmethod
+    def from_state(cls, state: State, kinds: Sequence[str], comparison: Comparison | None = None) -> Prior:
+        """Inverse of ``state_dict``; other entries of ``state`` are ignored.
+
+        Args:
+            state: as stored.
+            kinds: the names of the kinds.
+            comparison: as it was fitted again before the state is loaded.
+        """
+        scores, known, nodes, values = (
+            state[f"prior {name}"].numpy() for name in ("scores", "known", "nodes", "values")
+        )
+        *shares, log_loss = state["prior numbers"].tolist()
+        if len(shares) != len(kinds):
+            raise DataError(
+                f"The stored prior has {len(shares)} kinds, but the options name {len(kinds)}; resume it with the same "
+                "kinds."
+            )
+        shares_of = dict(zip(kinds, shares, strict=True))
+        return cls(scores, known, WeightCurve(nodes, values), shares_of, log_loss, comparison)
+
+    def _scores(self, rows: Index) -> NDArray[np.float64]:
+        return self.scores[rows].astype(np.float64)
 
 
-def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kinds: Sequence[str] = DEFAULT) -> Prior:
+def fit_prior(known: Rows, labels: Labels, pool: Rows, seed: int, kinds: Sequence[str] = DEFAULT) -> Prior:
     """Compare the pool with the reference.
 
     Args:
@@ -77,38 +114,29 @@ def fit_prior(known: Rows, labels: NDArray[np.int64], pool: Rows, seed: int, kin
         labels: their classes.
         pool: the rows of the pool, read in parts.
         seed: of samples, folds and kinds.
-        kinds: names from ``KINDS``.
+        kinds: registered names (``wrssl.register_prior``).
     """
-    size, random = len(pool), np.random.default_rng(seed)
+    size = len(pool)
     if min(len(known), size) < FEWEST:
-        return ignorance(size, kinds)
-    with announced("comparing the pool with the labels"):
-        chosen = np.sort(shuffled(len(known), random)[:KNOWN_ROWS]).astype(np.int64)
-        part = np.sort(shuffled(size, random)[:POOL_ROWS]).astype(np.int64)
-        own, foreign = (_finite(rows[torch.from_numpy(at)]) for rows, at in ((known, chosen), (pool, part)))
-        comparison = Comparison(own, labels[chosen], foreign, tuple(kinds), seed, (len(known), size))
-        scale, crossed = comparison.models()
+        return no_conclusion(size, kinds)
+    with progress.note("comparing the pool with the labels"):
+        samples, part = draw_samples(known, labels, pool, seed)
+        models, found = cross_fit(samples, kinds)
     scores = np.empty(size, dtype=np.float32)
-    scores[part] = crossed.pool
+    scores[part] = found.pool
     if len(part) < size:
-        for rows in walk(size, CHUNK, "scoring the pool"):
+        for rows in progress.slices(size, CHUNK, "scoring the pool"):
             inside = part[slice(*np.searchsorted(part, [rows.start, rows.stop]))] - rows.start
             there = np.delete(np.arange(rows.stop - rows.start), inside)
             if len(there):
-                scores[rows.start + there] = crossed.score(scale(_finite(pool[rows])[there]))
+                scores[rows.start + there] = models(finite(pool[rows])[there])
     # Rounded like those of the pool: where every score is the same, equal must stay equal.
-    own_scores, honest = (z.astype(np.float32).astype(np.float64) for z in (crossed.known, crossed.honest))
-    curve = weight_curve(own_scores, scores[part].astype(np.float64))
-    shares = dict(zip(kinds, crossed.shares.tolist(), strict=True))
-    return Prior(scores, honest, curve, shares, crossed.log_loss, comparison)
+    known_scores, nested = (z.astype(np.float32).astype(np.float64) for z in (found.known, found.nested))
+    curve = weight_curve(known_scores, scores[part].astype(np.float64))
+    shares = dict(zip(kinds, models.shares.tolist(), strict=True))
+    return Prior(scores, nested, curve, shares, found.log_loss, Comparison(samples, kinds, models))
 
 
-def ignorance(size: int, kinds: Sequence[str]) -> Prior:
-    """Too little to compare: everybody belongs."""
-    return Prior(np.zeros(size, np.float32), np.zeros(0), ALIKE, dict.fromkeys(kinds, 0.0), float(np.log(2)))
-
-
-def _finite(rows: torch.Tensor) -> Matrix:
-    if not bool(torch.isfinite(rows).all()):
-        raise DataError("The embedding contains NaN or infinite values; remove them before comparing.")
-    return rows.numpy().astype(np.float32, copy=False)
+def no_conclusion(size: int, kinds: Sequence[str]) -> Prior:
+    """The prior from too few rows: every member belongs."""
+    return Prior(np.zeros(size, np.float32), np.zeros(0), CONSTANT, dict.fromkeys(kinds, 0.0), float(np.log(2)))

@@ -1,4 +1,16 @@
-"""Everything that a run needs before its first step: the models, the threads, and what config.json says."""
+"""Everything that a run needs before its first step: the models, the threads, and what config.json says.
+
+With a weighting that declares ``guarded`` three models are trained for equally many steps, from the same
+initialization, on the same data in the same order:
+
+    weighted     the method with the weights that were asked for
+    plain        the same method, every pool member with weight 1
+    supervised   the labels alone
+
+The best on the select set is returned: lowest error, equal errors decided by the cross-entropy, the earlier in this
+list where that is equal too. The pool is judged by the weighted one in any case. Without a select set, or with few
+examples in it, the choice would be chance, and the weighted model stays.
+"""
 
 from __future__ import annotations
 
@@ -6,137 +18,91 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
 
 from wrssl import __version__
-from wrssl.api import Method, OptionError
+from wrssl.api import OptionError
+from wrssl.config import FitConfig
 from wrssl.data import Scenario, prepare
-from wrssl.data.streams import check_seed
-from wrssl.evaluate.verdicts import check_rate
-from wrssl.fast.loops import loops
-from wrssl.norm import policy_table
 from wrssl.parallel import Devices
-from wrssl.training.candidate import Candidate, Workshop
-from wrssl.training.data import TrainingData
-from wrssl.training.fallback import FEWEST, companions
-from wrssl.training.network import find_device
-from wrssl.training.rundir import ARRAY, OWN_MODULE
-from wrssl.training.threads import choose_threads
+from wrssl.training.batches import TrainingData
+from wrssl.training.building import BuildContext, Candidate, find_device
+from wrssl.training.effort import choose_threads
+from wrssl.training.loop import Trainer
 
-DEFAULT_WEIGHTS = "wr"
+WEIGHTED, PLAIN, SUPERVISED = "weighted", "plain", "supervised"
+FEWEST = 30  # select examples; with fewer the standard error of a difference is above ten points
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """A run that could start now.
+    """A run that is ready to start.
 
     Attributes:
-        scenario: the data.
-        main: the model that was asked for.
-        others: the models that the fallback may return instead, by name.
-        config: the settings; ``steps`` as they were asked for.
+        context: the data and the options.
+        models: by name; the requested one, ``weighted``, comes first.
+        settings: what config.json says; ``steps`` as they were asked for.
         threads: of torch.
     """
 
-    scenario: Scenario
-    main: Candidate
-    others: dict[str, Candidate]
-    config: dict[str, Any]
+    context: BuildContext
+    models: dict[str, Candidate]
+    settings: dict[str, Any]
     threads: int
+
+    @property
+    def main(self) -> Candidate:
+        """The requested model."""
+        return self.models[WEIGHTED]
 
     def use(self, devices: Devices) -> None:
         """Compute the passes of all models there."""
-        for candidate in (self.main, *self.others.values()):
+        for candidate in self.models.values():
             candidate.net.use(devices)
 
 
-def assemble(
-    scenario: Scenario,
-    *,
-    model: str | nn.Module,
-    method: str,
-    weights: str,
-    bn: str,
-    steps: int | str,
-    seed: int,
-    gate: str | None,
-    fallback: bool,
-    device: str | torch.device | None,
-    method_options: dict[str, Any] | None,
-    weight_options: dict[str, Any] | None,
-    batch_size: int,
-    lr: float | None,
-    budget: str,
-    head: str | None,
-    threads: int | None,
-    fast: bool,
-    false_drop_rate: float,
-) -> Assembly:
-    """Check the options and build the models; they are those of ``fit``."""
-    _check(bn, seed, batch_size)
-    check_rate(false_drop_rate)
-    place = find_device(device)
-    shop = Workshop(scenario, TrainingData.of(scenario, seed, budget), model, head, seed, batch_size, lr, place, fast)
-    main = shop.build(method, method_options, weights, weight_options, bn, gate)
-    _check_pair(method, main.method, weights)
-    others = _others(shop, main, method, method_options, weights) if fallback else {}
-    number_of_threads = choose_threads(threads, main.net.module, prepare(scenario.labeled[0][:1]).to(place), batch_size)
-    config = {
+def assemble(scenario: Scenario, config: FitConfig) -> Assembly:
+    """Build the models; options that do not go together are an ``OptionError``."""
+    device = find_device(config.device)
+    context = BuildContext(scenario, TrainingData.of(scenario, config.seed, config.budget), config, device)
+    main = context.build()
+    _check_pair(config, main)
+    models = {WEIGHTED: main, **(_fallback(context, main) if config.fallback else {})}
+    example = prepare(scenario.labeled[0][:1]).to(device)
+    threads = choose_threads(config.threads, main.net.module, example, config.batch_size)
+    settings = {
         "wrssl": __version__,
         "torch": torch.__version__,
-        "threads": number_of_threads,
         **describe(scenario),
-        "model": model if isinstance(model, str) else OWN_MODULE,
-        "method": method,
-        "method_options": method_options or {},
-        "weights": weights,
-        "weight_options": {k: v if _is_plain(v) else ARRAY for k, v in (weight_options or {}).items()},
-        "bn": bn,
-        "gate": gate,
-        "fallback": fallback,
-        "seed": seed,
-        "batch_size": batch_size,
+        **config.stored(),
+        "threads": threads,
         "lr": main.lr,
-        "lr_given": lr is not None,  # if not, every model of the fallback has that of its own method
-        "budget": budget,
-        "head": head,
-        "device": str(place),
-        "fast": fast,
-        "loops": loops().__name__.rpartition(".")[2] if fast else None,
-        "false_drop_rate": false_drop_rate,
-        "steps": steps,
+        "lr_given": config.lr is not None,  # if not, every model of the fallback has that of its own method
+        "device": str(device),
     }
-    return Assembly(scenario, main, others, config, number_of_threads)
+    return Assembly(context, models, settings, threads)
 
 
-def _others(
-    shop: Workshop, main: Candidate, method: str, method_options: dict[str, Any] | None, weights: str
-) -> dict[str, Candidate]:
-    """The models that the fallback may return instead; none without a pool, or without enough labels to choose by."""
-    select = shop.data.roles.select
+def _fallback(context: BuildContext, main: Candidate) -> dict[str, Candidate]:
+    """The models that may be returned instead; none without a guarded weighting, a pool, or labels to choose by."""
+    select = context.data.roles.select
     enough = select is not None and len(select[1]) >= FEWEST
-    wanted = weights == DEFAULT_WEIGHTS and main.method.uses_unlabeled and enough
-    return companions(shop, method, method_options) if wanted else {}
+    if not (main.weighting.guarded and main.method.uses_unlabeled and enough):
+        return {}
+    plain: dict[str, Any] = {"weights": "none", "weight_options": None, "bn": "batch", "gate": None}
+    return {
+        PLAIN: context.build(**plain),
+        SUPERVISED: context.build(method=SUPERVISED, method_options=None, **plain),
+    }
 
 
-def _check_pair(name: str, method: Method, weights: str) -> None:
-    """Refuse weights of a pool that the method ignores; those that one gets without asking pass."""
-    if not method.uses_unlabeled and weights not in ("none", "oracle", DEFAULT_WEIGHTS):
+def _check_pair(config: FitConfig, main: Candidate) -> None:
+    """Refuse weights of a pool that the method ignores, unless they are the default or follow from nothing."""
+    harmless = main.weighting.uniform or main.weighting.wants_truth or config.weights == type(config).weights
+    if not main.method.uses_unlabeled and not harmless:
         raise OptionError(
-            f"{name} ignores the pool, so weights={weights!r} has nothing to weigh; choose another method, or "
-            "weights='none'."
+            f"{config.method} ignores the pool, so weights={config.weights!r} has nothing to weigh; choose another "
+            "method, or weights='none'."
         )
-
-
-def _check(bn: str, seed: int, batch_size: int) -> None:
-    policy_table(bn)
-    check_seed(seed)
-    if batch_size < 2:
-        raise OptionError(f"batch_size must be at least 2, since batch norm needs statistics; it is {batch_size}.")
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, int, float, str))
 
 
 def describe(scenario: Scenario) -> dict[str, Any]:
@@ -153,3 +119,35 @@ def describe(scenario: Scenario) -> dict[str, Any]:
         "encoder": None if scenario.encoder is None else scenario.encoder.to_json(),
         "reader": None if scenario.reader is None else scenario.reader.to_json(),
     }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of the trained models is returned.
+
+    Attributes:
+        name: its name.
+        trained: all of them, by name.
+    """
+
+    name: str
+    trained: dict[str, Trainer]
+
+    @classmethod
+    def of(cls, trained: dict[str, Trainer]) -> Choice:
+        """By the select set."""
+        return cls(max(trained, key=lambda name: (trained[name].best.accuracy, -trained[name].best.loss)), trained)
+
+    @property
+    def trainer(self) -> Trainer:
+        """Of the chosen model."""
+        return self.trained[self.name]
+
+    def metrics(self) -> dict[str, Any]:
+        """What metrics.json says about the choice."""
+        candidates = {
+            name: {"val_accuracy": trainer.best.accuracy, "val_loss": trainer.best.loss}
+            for name, trainer in self.trained.items()
+        }
+        rest = sum(trainer.done for name, trainer in self.trained.items() if name != self.name)
+        return {"chosen": self.name, "candidates": candidates, "fallback_steps": rest}

@@ -7,17 +7,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from wrssl.api import Context, OptionError, Pass
-from wrssl.data import Scenario
-from wrssl.hypergrad.check import check_head, check_one_step
-from wrssl.hypergrad.comparison import CheckResult
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.methods import METHODS
-from wrssl.training.batch import LabeledBatch
-from wrssl.training.data import Batches, TrainingData
-from wrssl.training.hypergradient import head_problem, network_problem
-from wrssl.training.network import build_network
-from wrssl.training.randomness import stream
+from wrssl.api import Context, HypergradientRequest, OptionError, Pass
+from wrssl.config import FitConfig
+from wrssl.data import Scenario, torch_stream
+from wrssl.hypergrad import CheckResult, check_head, check_one_step, check_request
+from wrssl.registry import METHODS
+from wrssl.training.batches import Batches, LabeledBatch, TrainingData
+from wrssl.training.building import build_network
+from wrssl.training.hypergradient import StepRows, head_problem, network_problem
 
 
 def check_hypergradient(
@@ -66,9 +63,10 @@ def check_hypergradient(
     """
     if scenario.validation is None:
         raise OptionError("check_hypergradient needs validation labels; give the scenario a validation set.")
-    choices = HypergradientOptions(scope=scope, curvature=curvature)
+    request = check_request(HypergradientRequest(scope=scope, curvature=curvature))
     device = torch.device("cpu")
-    net = build_network(scenario, model, bn, head, seed, device)
+    config = FitConfig(model=model, bn=bn, head=head, seed=seed, batch_size=batch_size)
+    net = build_network(scenario, config, device)
     net.parts.model.double()
     base = METHODS.create(method, method_options)
     if not base.uses_unlabeled:
@@ -77,20 +75,21 @@ def check_hypergradient(
     batch = Batches(TrainingData.of(scenario, seed, "halves"), batch_size, seed, device)(0, True)
     if batch.validation is None:
         raise OptionError("check_hypergradient needs at least two validation examples.")
-    streams = stream(seed, "augment"), stream(seed, "attack")
+    streams = torch_stream(seed, "augment"), torch_stream(seed, "attack")
     x_l, (x_v, y_v) = batch.x_l.double(), (batch.validation[0].double(), batch.validation[1])
     known = x_l, batch.y_l
     context = Context(0, 1, *streams, scenario.noise, scenario.vat_epsilon, scenario.augmentation, known)
-    weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=stream(seed, "check"), dtype=torch.float64)
+    weights = 0.25 + 0.5 * torch.rand(len(batch.index), generator=torch_stream(seed, "check"), dtype=torch.float64)
     net.weights = weights
     views = base.views(net, batch.x_u.double(), context)
-    rows = views.weights(weights)
+    row_weights = weights if views.mixed is None else views.mixed.weights(weights)
     with torch.no_grad():
         labeled = LabeledBatch(x_l, net.features(x_l, Pass.LOOKAHEAD), batch.y_l)
         labeled = labeled.rows(slice(0)) if base.mixes_labeled else labeled
         validation = LabeledBatch(x_v, net.features(x_v, Pass.VALIDATION), y_v)
+    rows = StepRows(labeled, views, row_weights, validation)
     if scope == "head":
-        problem = head_problem(net, base, labeled, views, rows, validation, choices)
+        problem = head_problem(net, base, rows, request)
         problem.ridge = ridge
         return check_head(problem, solver, at=at, **options)
-    return check_one_step(network_problem(net, base, labeled, views, rows, validation, choices), eta)
+    return check_one_step(network_problem(net, base, rows, request), eta)

@@ -1,4 +1,4 @@
-"""Embeddings of the pool, for clustering: raw values, principal components, or the network's own features.
+"""Embeddings of the pool for weightings: raw values, principal components, or the network's own features.
 
 They are computed while they are read, part by part: a pool on disk stays there, and no embedding is ever in memory as a
 whole.
@@ -11,12 +11,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from wrssl import progress
 from wrssl.api import OptionError, Pass
-from wrssl.data import prepare
-from wrssl.data.patience import announced
-from wrssl.data.projection import CHUNK, Projection, raw_rows
+from wrssl.data import CHUNK, Projection, prepare, raw_rows
 from wrssl.training.passes import PolicyNet
-from wrssl.weighting.kmeans import sample_rows
+from wrssl.weighting import sample_rows
 
 FIT_ROWS = 20_000
 
@@ -47,11 +46,11 @@ def principal_components(pool: Tensor, generator: torch.Generator) -> Projection
 
 
 class PoolEmbedding:
-    """``embed(kind)`` for a weighting: hides the values of pool and labelled examples, the network and the device.
+    """``embed(kind)`` for a weighting: hides the values of pool and labeled examples, the network and the device.
 
     Args:
         pool: the values of the pool as they are stored.
-        known: those of the labelled examples.
+        known: those of the labeled examples.
         net: the network whose features may be asked for.
         device: where it lives.
         generator: of the sample that principal components are found in.
@@ -68,15 +67,19 @@ class PoolEmbedding:
         return EmbeddedRows(self.values, self._embedding(kind))
 
     def known(self, kind: str) -> EmbeddedRows:
-        """The same for the labelled examples."""
+        """The same for the labeled examples."""
         return EmbeddedRows(self.known_values, self._embedding(kind))
+
+    def transform(self, kind: str) -> Callable[[Tensor], Tensor] | None:
+        """From stored values to rows of that kind; None for ``"features"``, which change in training."""
+        return None if kind == "features" else self._embedding(kind)
 
     def _embedding(self, kind: str) -> Callable[[Tensor], Tensor]:
         if kind == "raw":
             return raw_rows
         if kind == "pca":
             if self._components is None:
-                with announced("finding the principal components of the pool"):
+                with progress.note("finding the principal components of the pool"):
                     self._components = principal_components(self.values, self.generator)
             return self._components
         if kind == "features":

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from wrssl.api import Method, Pass, State, Views
+from wrssl.api import HypergradientRequest, Method, Pass, State, Views
 from wrssl.hypergrad import (
     BilevelProblem,
     Estimate,
     HeadProblem,
+    HeadRows,
+    LogitLoss,
     LogitProblem,
     LogitRows,
     NetworkProblem,
+    automatic,
     implicit_hypergradient,
+    largest_eigenvalue,
+    logit_loss,
+    safe_step,
+    solver_options,
 )
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.hypergrad.power import largest_eigenvalue, safe_step
-from wrssl.hypergrad.solvers import SERIES
-from wrssl.hypergrad.zspace import LogitLoss, automatic, logit_loss
 from wrssl.norm import statistics
-from wrssl.training.batch import LabeledBatch
+from wrssl.training.batches import LabeledBatch
 from wrssl.training.passes import PolicyNet
 
 # Updates before which λmax of the whole network is measured: it moves in the beginning, and slowly later.
@@ -38,57 +40,58 @@ def logit_loss_of(method: Method) -> LogitLoss:
     return automatic(method.loss) if method.curvature is None else logit_loss(method.curvature)
 
 
-def head_problem(
-    net: PolicyNet,
-    method: Method,
-    labeled: LabeledBatch,
-    views: Views,
-    w: Tensor,
-    validation: LabeledBatch,
-    options: HypergradientOptions,
-) -> HeadProblem:
+@dataclass(frozen=True)
+class StepRows:
+    """What a step hands to an estimate.
+
+    Attributes:
+        labeled: the rows behind L_T.
+        views: the unlabeled rows of L_T.
+        w: their factors in L_T.
+        validation: the rows behind L_V.
+    """
+
+    labeled: LabeledBatch
+    views: Views
+    w: Tensor
+    validation: LabeledBatch
+
+
+def head_problem(net: PolicyNet, method: Method, rows: StepRows, request: HypergradientRequest) -> HeadProblem:
     """The last layer on the features that the step has computed anyway."""
+    labeled, views, validation = rows.labeled, rows.views, rows.validation
     return HeadProblem(
         net.head.weight,
         net.head.bias,
-        labeled.features,
-        labeled.y,
-        views.features,
-        views.targets,
-        w,
-        validation.features,
-        validation.y,
+        HeadRows(labeled.features, labeled.y),
+        HeadRows(views.features, views.targets),
+        HeadRows(validation.features, validation.y),
+        rows.w,
         zloss=logit_loss_of(method),
         coef=method.coef,
-        curvature=options.curvature,
-        outer_loss=options.outer_loss,
+        curvature=request.curvature,
+        outer_loss=request.outer_loss,
     )
 
 
 def network_problem(
-    net: PolicyNet,
-    method: Method,
-    labeled: LabeledBatch,
-    views: Views,
-    w: Tensor,
-    validation: LabeledBatch,
-    options: HypergradientOptions,
+    net: PolicyNet, method: Method, rows: StepRows, request: HypergradientRequest
 ) -> LogitProblem | NetworkProblem:
     """All parameters; every batch is a function of a parameter dictionary.
 
-    Labelled and validation rows are look-ahead passes (batch statistics, no update). The unlabelled rows repeat the
+    Labeled and validation rows are look-ahead passes (batch statistics, no update). The unlabeled rows repeat the
     gradient-carrying pass of the step, with the statistics that it used and no update: the loss that is differentiated
     must be the loss that is trained.
     """
-    exact = options.curvature == "exact"
+    exact, labeled, views, validation = request.curvature == "exact", rows.labeled, rows.views, rows.validation
 
-    def rows(x: Tensor, kind: Pass, weights: Tensor | None, parameters: dict[str, Tensor]) -> Tensor:
+    def logits(x: Tensor, kind: Pass, weights: Tensor | None, parameters: dict[str, Tensor]) -> Tensor:
         with statistics(net.layers, net.table[kind][0], False, weights):
             return net.call(parameters, x, plain=exact)
 
-    on_labeled = partial(rows, labeled.x, Pass.LOOKAHEAD, None)
-    on_pool = partial(rows, views.inputs, views.kind, net.weights_of(views.mixed))
-    on_validation = partial(rows, validation.x, Pass.VALIDATION, None)
+    on_labeled = partial(logits, labeled.x, Pass.LOOKAHEAD, None)
+    on_pool = partial(logits, views.inputs, views.kind, net.weights_of(views.mixed))
+    on_validation = partial(logits, validation.x, Pass.VALIDATION, None)
     parameters = {name: p.detach() for name, p in net.module.named_parameters() if p.requires_grad}
     if not exact:
         return LogitProblem(
@@ -96,7 +99,7 @@ def network_problem(
             LogitRows(on_labeled, labeled.y) if len(labeled.y) else None,
             LogitRows(on_pool, views.targets),
             LogitRows(on_validation, validation.y),
-            w,
+            rows.w,
             zloss=logit_loss_of(method),
             coef=method.coef,
         )
@@ -105,7 +108,7 @@ def network_problem(
         lambda p: F.cross_entropy(on_labeled(p), labeled.y) if len(labeled.y) else torch.zeros(()),
         lambda p: method.loss(on_pool(p), views.targets),
         lambda p: F.cross_entropy(on_validation(p), validation.y),
-        w,
+        rows.w,
         coef=method.coef,
         hessian="reverse",
     )
@@ -121,57 +124,48 @@ class HypergradientEstimator:
         self.updates = 0
 
     def __call__(
-        self,
-        labeled: LabeledBatch,
-        views: Views,
-        w: Tensor,
-        validation: LabeledBatch,
-        options: HypergradientOptions,
-        gradient: Callable[[], Tensor] | None = None,
+        self, rows: StepRows, request: HypergradientRequest, gradient: Callable[[], Tensor] | None = None
     ) -> Estimate:
         """dL_V/dw of this batch; the model and its buffers stay as they are.
 
         Args:
-            labeled: the rows behind L_T.
-            views: the unlabelled rows of L_T.
-            w: their factors in L_T.
-            validation: the rows behind L_V.
-            options: how to estimate.
+            rows: of this step.
+            request: how to estimate, with the learning rate in the place of ``"lr"``.
             gradient: ∇L_T at the current parameters, if the step knows a cheaper way to it than two passes.
         """
         problem: HeadProblem | LogitProblem | NetworkProblem
-        if options.scope == "head":
-            problem = head_problem(self.net, self.method, labeled, views, w, validation, options)
+        if request.scope == "head":
+            problem = head_problem(self.net, self.method, rows, request)
         else:
-            problem = network_problem(self.net, self.method, labeled, views, w, validation, options)
+            problem = network_problem(self.net, self.method, rows, request)
             problem.known = gradient
         warm = 1 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(
             problem,
-            options.solver,
-            lookahead=options.J,
-            step=self._step(problem, options),
-            mixed_at=options.mixed_at,
-            relative_damping=options.damping,
+            request.solver,
+            lookahead=request.J,
+            step=self._step(problem, request),
+            mixed_at=request.mixed_at,
+            relative_damping=request.damping,
             power_iterations=warm,
             eigenvector=self.eigenvector,
-            diagnose=options.scope == "head",  # one more backward pass would be dear for the whole network
-            **_solver_options(options),
+            diagnose=request.scope == "head",  # one more backward pass would be dear for the whole network
+            **solver_options(request),
         )
         self.eigenvector = estimate.eigenvector if estimate.eigenvector is not None else self.eigenvector
-        if estimate.largest_eigenvalue is None:  # measured here, or by nobody
+        if estimate.largest_eigenvalue is None:  # it was measured here, or not at all
             estimate = replace(estimate, largest_eigenvalue=self.eigenvalue)
         return estimate
 
-    def _step(self, problem: BilevelProblem, options: HypergradientOptions) -> float | Tensor | None:
+    def _step(self, problem: BilevelProblem, request: HypergradientRequest) -> float | Tensor | None:
         """1/λmax for the whole network, measured anew every ``REFRESH`` updates and more often in the beginning.
 
         There a product costs as much as a training step, and the series tolerates a λmax that doubles; for the head it
-        costs next to nothing, and is measured where it is used.
+        costs almost nothing, and is measured where it is used.
         """
-        assert not isinstance(options.alpha, str), "with_rate comes first"
-        if options.scope == "head" or options.alpha is not None or options.damping > 0:
-            return options.alpha
+        assert not isinstance(request.alpha, str), "with_rate comes first"
+        if request.scope == "head" or request.alpha is not None or request.damping > 0:
+            return request.alpha
         if self.eigenvalue is None or self.updates in EARLY or self.updates % REFRESH == 0:
             products = 10 if self.eigenvector is None else 2
             self.eigenvalue, self.eigenvector = largest_eigenvalue(
@@ -190,13 +184,3 @@ class HypergradientEstimator:
         """Inverse of ``state_dict``."""
         self.eigenvector, self.eigenvalue = state.get("eigenvector"), state.get("eigenvalue")
         self.updates = int(state.get("updates", 0))
-
-
-def _solver_options(options: HypergradientOptions) -> dict[str, Any]:
-    if options.solver in SERIES:
-        # An α from outside may diverge, and must say so. With α = 1/λmax a positive semi-definite series cannot; an
-        # indefinite Hessian (exact curvature) lets its negative modes grow, mildly for the few terms of the paper.
-        return {"terms": options.P, "check": options.alpha is not None}
-    if options.solver == "cg":
-        return {"iterations": options.P, "tolerance": 1e-3}
-    return {}

@@ -5,6 +5,7 @@ The pool is walked over in chunks; what stays of a member is its row of the tabl
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +14,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wrssl.api import DivergenceError, Weighting
-from wrssl.data import Scenario
-from wrssl.data.patience import walk
-from wrssl.evaluate.foreign import foreign_share
-from wrssl.evaluate.infer import accuracy_and_loss, logits_of
-from wrssl.evaluate.metrics import auroc, average_precision, fpr_at_tpr
-from wrssl.evaluate.newcomers import NewcomerJudge
-from wrssl.evaluate.truth import is_ood
-from wrssl.evaluate.verdicts import energy, verdict_table
-from wrssl.training.appraise import appraise, judges_anew
-from wrssl.training.fallback import Choice
+from wrssl import progress
+from wrssl.api import Context, DivergenceError, PredictionWeighting, Weighting
+from wrssl.data import Scenario, prepare, torch_stream
+from wrssl.evaluate import (
+    NewSampleJudge,
+    accuracy_and_loss,
+    auroc,
+    average_precision,
+    energy,
+    foreign_share,
+    fpr_at_tpr,
+    is_ood,
+    logits_of,
+    verdict_table,
+)
+from wrssl.judging import PoolJudge
+from wrssl.runs import ReportSource, Result
+from wrssl.training.assembly import Choice
 from wrssl.training.loop import Trainer
-from wrssl.training.page import PageSource
-from wrssl.training.result import Result
+from wrssl.training.step import of_members
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +61,8 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
     reference = logits_of(model, scenario.labeled[0] if scenario.validation is None else scenario.validation[0])
     if not bool(reference.isfinite().all()):
         raise DivergenceError("The predictions of the trained network are not finite; lower lr, or scale the data.")
+    weighting = trainer.weighting
+    judge_of_pool = weighting if used and isinstance(weighting, PoolJudge) else None
     rate = config["false_drop_rate"]
     truth = is_ood(scenario)
     verdicts = verdict_table(
@@ -62,10 +71,10 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
         reference,
         weights,
         truth,
-        trainer.weighting.clusters() if used else None,
+        None if judge_of_pool is None else judge_of_pool.clusters(),
         scenario.classes,
         rate,
-        belonging=trainer.weighting.belonging if used else None,
+        belonging=None if judge_of_pool is None else judge_of_pool.belonging,
     )
     metrics = {**_run_metrics(returned), **_pool_metrics(verdicts, weights, truth)}
     if choice is not None:
@@ -75,31 +84,61 @@ def judge(scenario: Scenario, trainer: Trainer, config: dict[str, Any], choice: 
         x, y = scenario.test
         test_logits = logits_of(model, x)
         metrics["test_accuracy"], metrics["test_loss"] = accuracy_and_loss(test_logits, y)
-    newcomers = NewcomerJudge(
-        -energy(reference).double().numpy(), rate, trainer.weighting.for_newcomers() if used else None
-    )
+    scorer = None if judge_of_pool is None else judge_of_pool.new_sample_scorer()
+    new_samples = NewSampleJudge(-energy(reference).double().numpy(), rate, scorer, config["weights"])
     history = pd.DataFrame(returned.history)
     return Result(
-        model, weights, verdicts, history, metrics, config, scenario.classes, newcomers, list(scenario.skipped),
-        PageSource(scenario, list(trainer.weight_rows), test_logits),
+        model, weights, verdicts, history, metrics, config, scenario.classes, new_samples, list(scenario.skipped),
+        ReportSource(scenario, list(trainer.weight_rows), test_logits),
     )  # fmt: skip
 
 
 def _weights(trainer: Trainer, size: int) -> NDArray[np.float64]:
-    return appraise(trainer) if judges_anew(trainer.weighting) else final_weights(trainer.weighting, size)
+    weighting = trainer.weighting
+    if isinstance(weighting, PredictionWeighting):
+        return weigh_anew(trainer, weighting)
+    return final_weights(weighting, size)
+
+
+def weigh_anew(trainer: Trainer, weighting: PredictionWeighting) -> NDArray[np.float64]:
+    """The weight of every pool member by its loss and prediction in evaluation mode, with the method's own passes."""
+    net, method, data, plan = trainer.net, trainer.method, trainer.data, trainer.plan
+    x, y = data.labeled
+    known = prepare(x[: plan.batch_size]).to(trainer.device), y[: plan.batch_size].to(trainer.device)
+    weights, images = np.empty(len(data.unlabeled)), Counter(net.images)
+    net.weights = None
+    net.parts.eval()
+    for network in method.networks():
+        network.eval()
+    for rows in progress.slices(len(data.unlabeled), plan.batch_size, "weighing the pool"):
+        # The names of the streams are those of version 0.1.0.
+        augment, attack = (torch_stream(plan.seed, f"appraisal {kind}", rows.start) for kind in ("looks", "attack"))
+        context = Context(plan.steps, plan.steps, augment, attack, data.noise, data.epsilon, data.augmentation, known)
+        views = method.views(net, prepare(data.unlabeled[rows]).to(trainer.device), context)
+        with torch.no_grad():
+            logits = net.head(views.features)
+            size, rows_of = rows.stop - rows.start, (method.loss(logits, views.targets), logits.softmax(1))
+            losses, probabilities = (of_members(views, values, size) for values in rows_of)
+            weights[rows] = weighting.weigh(losses, probabilities).cpu().numpy()
+    for network in method.networks():
+        network.train()
+    # Only the passes that training needed are counted.
+    net.images.clear()
+    net.images.update(images)
+    return weights
 
 
 def final_weights(weighting: Weighting, size: int) -> NDArray[np.float64]:
-    """The weight of every member; only the chunk that is asked for needs more than its eight bytes per member."""
+    """The weight of every member, in chunks: eight bytes per member and the memory of one chunk."""
     weights = np.empty(size)
     for start in range(0, size, CHUNK):
         index = torch.arange(start, min(start + CHUNK, size))
-        weights[start : start + CHUNK] = weighting.weights(index).cpu().numpy()
+        weights[start : start + CHUNK] = weighting.batch(index).weight.cpu().numpy()
     return weights
 
 
 def _logits_in_parts(model: nn.Module, pool: Tensor) -> Iterator[Tensor]:
-    for rows in walk(len(pool), CHUNK, "judging the pool"):
+    for rows in progress.slices(len(pool), CHUNK, "judging the pool"):
         yield logits_of(model, pool[rows])
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from wrssl.api import Mixed, Pass
-from wrssl.fast import accelerate
-from wrssl.models.split import Split
-from wrssl.norm import Source, policy_table, statistics, weighted_layers
-from wrssl.norm.counts import look
-from wrssl.norm.part import Part
-from wrssl.parallel import Devices, spread
+from wrssl.api import Pass, RowSources
+from wrssl.models import Split
+from wrssl.norm import Part, Source, count_weights, policy_table, statistics, weighted_layers
+from wrssl.parallel import Devices, spread_rows
 
 TRAINING_PASSES = (Pass.LABELED, Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER)
 
@@ -25,36 +24,39 @@ class PolicyNet:
     Args:
         parts: the model, split into backbone and head.
         policy: ``batch``, ``frozen``, ``eval`` or ``weighted``.
-        fast: run the blocks that ``wrssl.fast`` recognises with its kernels; the numbers agree up to rounding.
+        prepare: makes the backbone that runs from the one that was split off, here and for twins; None keeps it.
     """
 
-    def __init__(self, parts: Split, policy: str, fast: bool = True) -> None:
-        self.parts, self.policy, self.table, self.fast = parts, policy, policy_table(policy), fast
-        self.backbone = (accelerate(parts.backbone, parts.head.weight.device) if fast else None) or parts.backbone
+    def __init__(self, parts: Split, policy: str, prepare: Callable[[nn.Module], nn.Module] | None = None) -> None:
+        self.prepare = prepare
+        self.parts = parts if prepare is None else replace(parts, backbone=prepare(parts.backbone))
+        self.policy, self.table = policy, policy_table(policy)
         self.layers = weighted_layers(parts.model)
+        # Backbone and head as one module, for evaluation: its modes can be switched like those of any model.
+        self.joined = nn.Sequential(self.parts.backbone, self.parts.head)
+        in_backbone = {id(p) for p in self.parts.backbone.parameters()}
+        self._tied = any(id(p) in in_backbone for p in self.parts.head.parameters())
         self.weights = None
         self.images: Counter[Pass] = Counter()
         self.devices = Devices()
         self._twins: dict[int, PolicyNet] = {}
 
     def use(self, devices: Devices) -> None:
-        """Compute the passes there. The fast blocks know nothing of other processes, so they stay at home then."""
+        """Compute the passes there."""
         self.devices = devices
-        if devices.group is not None:
-            self.fast, self.backbone = False, self.parts.backbone
         for twin in self._twins.values():
             twin.use(devices)
 
     @property
     def weights(self) -> Tensor | None:
-        """Those of the current unlabelled batch, set before its passes; None where all count alike."""
+        """Those of the current unlabeled batch, set before its passes; None where all are 1."""
         return self._weights
 
     @weights.setter
     def weights(self, w: Tensor | None) -> None:
         self._weights = w
-        # One look serves all passes over the batch.
-        self._counts = look(w) if w is not None and self.policy == "weighted" else None
+        # Counted once for all passes over the batch.
+        self._counts = count_weights(w) if w is not None and self.policy == "weighted" else None
 
     @property
     def head(self) -> nn.Linear:
@@ -66,7 +68,7 @@ class PolicyNet:
         """The whole model."""
         return self.parts.model
 
-    def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
+    def features(self, x: Tensor, kind: Pass, mixed: RowSources | None = None) -> Tensor:
         """The input of the last layer, shape (B, d)."""
         self.images[kind] += len(x)
         source, updates = self.table[kind]
@@ -75,14 +77,14 @@ class PolicyNet:
 
         def run(rows: Tensor, part: Part | None) -> Tensor:
             with statistics(self.layers, source, updates, weights, counts, part), self.devices.autocast():
-                features: Tensor = self.backbone(rows)
+                features: Tensor = self.parts.backbone(rows)
             return features.to(self.head.weight.dtype)  # whatever the backbone computes in, the rest does not
 
         group = self.devices.group
-        return run(x, None) if group is None else spread(group, x, run)
+        return run(x, None) if group is None else spread_rows(group, x, run)
 
-    def weights_of(self, mixed: Mixed | None) -> Tensor | None:
-        """The weights of the rows of a pass over the pool; None where all count alike."""
+    def weights_of(self, mixed: RowSources | None) -> Tensor | None:
+        """The weights of the rows of a pass over the pool; None where all are 1."""
         return self.weights if mixed is None or self.weights is None else mixed.weights(self.weights)
 
     def logits(self, x: Tensor, kind: Pass) -> Tensor:
@@ -90,25 +92,20 @@ class PolicyNet:
         logits: Tensor = self.head(self.features(x, kind))
         return logits
 
-    def evaluate(self, x: Tensor) -> Tensor:
-        """The model's output in the mode in which its layers are, by fused blocks where there are some."""
-        output: Tensor = self.module(x) if self.backbone is self.parts.backbone else self.head(self.backbone(x))
-        return output
-
     def call(self, parameters: dict[str, Tensor], x: Tensor, plain: bool = False) -> Tensor:
         """The logits of ``x`` with other parameters; which statistics count is up to the caller.
 
         Args:
             parameters: by their names in the model.
             x: inputs.
-            plain: by the layers themselves, which can be differentiated twice.
+            plain: by the model itself, whose layers can be differentiated twice.
         """
         names = [f"{self.parts.head_name}.weight".lstrip("."), f"{self.parts.head_name}.bias".lstrip(".")]
-        if plain or self.backbone is self.parts.backbone or names[0] not in parameters:
+        if plain or self._tied or names[0] not in parameters:
             output: Tensor = functional_call(self.module, parameters, (x,))
             return output
         body = {name: value for name, value in parameters.items() if name not in names}
-        features: Tensor = functional_call(self.backbone, body, (x,))
+        features: Tensor = functional_call(self.parts.backbone, body, (x,))
         return F.linear(features, parameters[names[0]], parameters.get(names[1]))
 
     def updates(self, kind: Pass) -> bool:
@@ -119,7 +116,7 @@ class PolicyNet:
         """The same policy, weights and counters over another copy of the model."""
         twin = self._twins.get(id(module))
         if twin is None or twin.module is not module:
-            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.fast)
+            twin = self._twins[id(module)] = PolicyNet(self.parts.twin(module), self.policy, self.prepare)
             twin.images = self.images
             twin.use(self.devices)
         twin.weights = self.weights

@@ -1,8 +1,10 @@
-"""Weightings of the unlabelled loss, one per file. Adding one is a file, a line here and a test."""
+"""Weightings of the unlabeled loss, one per file; importing this registers them."""
 
 from __future__ import annotations
 
-from wrssl.weighting.registry import WEIGHTINGS, list_weightings, register_weighting
+from wrssl.registry import WEIGHTINGS, list_weightings, register_weighting
+from wrssl.weighting.kmeans import kmeans, sample_rows
+from wrssl.weighting.weighted_mean import weighted_mean
 
 from wrssl.weighting import none  # isort: skip
 from wrssl.weighting import oracle  # isort: skip
@@ -20,6 +22,7 @@ __all__ = [
     "cluster",
     "ds3l",
     "instance",
+    "kmeans",
     "l2rw",
     "list_weightings",
     "mwn",
@@ -27,6 +30,8 @@ __all__ = [
     "oracle",
     "prior",
     "register_weighting",
+    "sample_rows",
     "uasd",
+    "weighted_mean",
     "wr",
 ]

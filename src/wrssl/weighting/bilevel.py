@@ -1,13 +1,58 @@
-"""What the paper's two variants share: Algorithm 2's options and its table of weights."""
+"""Algorithm 2 of the paper: what its two weightings share, and the weight step.
+
+    w ← clip(w − β g/RMS(g) − β λ, 0, 1)
+
+Descent, the proximal step of the L1 term, projection on [0, 1]. RMS(g) is an exponential average over the updates. With
+the mean over the batch, g carries 1/B, and a plain step of 0.1 moves an example by 10⁻⁵ in a whole training; measured
+in units of RMS(g) a few visits suffice, and neither β nor λ depends on batch size, coefficient or scale of the loss.
+Projection (not a sigmoid) lets a weight leave 0 again, because g_j does not depend on w_j.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from wrssl.api import OptionError, Signal, State, Weighting
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.weighting.descent import WeightDescent
+from wrssl.api import BatchWeights, HypergradientRequest, OptionError, Signal, State, Weighting
+from wrssl.hypergrad import check_request
+
+MEMORY = 0.9  # of the exponential average: about the last ten updates
+
+
+class WeightDescent:
+    """w ← prox(w − step) for a table of weights.
+
+    Args:
+        beta: β, the step; in units of RMS(g) unless ``plain``.
+        l1: λ of the L1 term, by the proximal map of β λ ‖w‖₁ on w ≥ 0; in units of RMS(g) unless ``plain``. The paper's
+            10⁻⁷ is so small that near w = 1 a float32 weight does not notice it; from about 10⁻⁵ on it acts.
+        plain: the paper's step w − β g.
+    """
+
+    def __init__(self, beta: float, l1: float, plain: bool) -> None:
+        self.beta, self.l1, self.plain = beta, l1, plain
+        self.mean_square = torch.zeros((), dtype=torch.float64)
+        self.updates = torch.zeros((), dtype=torch.int64)
+
+    def step(self, w: Tensor, gradient: Tensor) -> Tensor:
+        """The new values of the weights ``w`` with gradient ``gradient``; both hold the entries that were visited."""
+        gradient = torch.nan_to_num(gradient, 0.0, 0.0, 0.0)  # a broken estimate leaves its weight alone
+        if not self.plain:
+            self.updates += 1
+            square = gradient.detach().to(torch.float64).square().mean().cpu()
+            self.mean_square.lerp_(square, 1 - MEMORY)
+            unbiased = self.mean_square / (1 - MEMORY ** self.updates.to(torch.float64))
+            # No signal at all (confidences below the threshold) must not become 0/0.
+            gradient = gradient / unbiased.sqrt().clamp_min(1e-30).to(gradient.dtype).to(gradient.device)
+        return (w - self.beta * gradient - self.beta * self.l1).clamp(0, 1)
+
+    def state_dict(self) -> State:
+        """The running average."""
+        return {"mean_square": self.mean_square, "updates": self.updates}
+
+    def load_state_dict(self, state: State) -> None:
+        """Inverse of ``state_dict``."""
+        self.mean_square, self.updates = state["mean_square"].clone(), state["updates"].clone()
 
 
 class BilevelWeighting(Weighting):
@@ -20,7 +65,7 @@ class BilevelWeighting(Weighting):
         beta: β, the weight step, in units of the gradient's root mean square.
         l1: λ, the strength of the L1 term.
         alpha: step of look-ahead and Neumann series; None takes 1/λmax, ``"lr"`` the learning rate.
-        solver: ``"neumann"``, ``"cg"``, ``"exact"``, or ``"neumann-published"``, the sign of the published code.
+        solver: a registered solver: ``"neumann"``, ``"cg"``, ``"exact"`` or one of your own.
         scope: ``"head"`` (last layer, cached features) or ``"network"``.
         curvature: ``"gauss-newton"`` or ``"exact"``.
         damping: as a fraction of λmax.
@@ -52,24 +97,26 @@ class BilevelWeighting(Weighting):
         if compat == "paper" and alpha is None:
             raise OptionError("compat='paper' takes the steps as given; pass alpha (the paper's is the learning rate).")
         self.every = L
-        self.options = HypergradientOptions(
-            scope=scope, solver=solver, P=P, J=J, alpha=alpha, curvature=curvature, damping=damping, mixed_at=mixed_at,
-            outer_loss=outer_loss,
+        self.how = check_request(
+            HypergradientRequest(
+                scope=scope, solver=solver, P=P, J=J, alpha=alpha, curvature=curvature, damping=damping,
+                mixed_at=mixed_at, outer_loss=outer_loss,
+            )
         )  # fmt: skip
         self.descent = WeightDescent(beta, l1, plain=compat == "paper")
         self.table = torch.ones(0)
 
-    def estimator(self, step: int) -> HypergradientOptions | None:
-        """The options in every L-th step, None between."""
-        return self.options if step % self.every == 0 else None
+    def request(self, step: int) -> HypergradientRequest | None:
+        """In every L-th step."""
+        return self.how if step % self.every == 0 else None
 
     def entries(self, index: Tensor) -> Tensor:
         """Which rows of the table these pool members share."""
         return index
 
-    def weights(self, index: Tensor) -> Tensor:
+    def batch(self, index: Tensor) -> BatchWeights:
         """The rows of the table."""
-        return self.table[self.entries(index)]
+        return BatchWeights(self.table[self.entries(index)])
 
     def update(self, index: Tensor, signal: Signal) -> None:
         """One step along the hypergradient."""

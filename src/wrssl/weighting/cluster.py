@@ -7,19 +7,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import DataError, OptionError, Pool, State
-from wrssl.hypergrad.clusters import segment_mean, segment_sum
-from wrssl.hypergrad.options import HypergradientOptions
+from wrssl.api import DataError, HypergradientRequest, OptionError, Pool, State
+from wrssl.hypergrad import segment_mean, segment_sum
+from wrssl.judging import PoolJudge
+from wrssl.registry import register_weighting
 from wrssl.weighting.bilevel import BilevelWeighting
 from wrssl.weighting.given import GivenRows
 from wrssl.weighting.kmeans import kmeans
-from wrssl.weighting.registry import register_weighting
 
 EMBEDDINGS = ("pca", "raw", "features")
 
 
 @register_weighting("wr-cluster")
-class ClusterWeighting(BilevelWeighting):
+class ClusterWeighting(BilevelWeighting, PoolJudge):
     """Algorithm 2 with w_j = w_k(j) for the K clusters of a k-means over the pool.
 
     The chain rule gives g_k = Σ_{j in k} g_j; the step uses the mean over the members of the batch instead, so that it
@@ -44,7 +44,6 @@ class ClusterWeighting(BilevelWeighting):
             raise OptionError(f"embedding must be one of {', '.join(EMBEDDINGS)} or an array, not {embedding!r}.")
         self.K, self.embedding, self.warmup = K, embedding, warmup
         self.cluster_of = torch.zeros(0, dtype=torch.uint8)  # empty until there are clusters
-        self._last: tuple[Tensor, int, Tensor, Tensor] | None = None
 
     @property
     def _late(self) -> bool:
@@ -57,7 +56,7 @@ class ClusterWeighting(BilevelWeighting):
         if not self._late:
             self._cluster()
 
-    def begin_step(self, step: int) -> None:
+    def begin(self, step: int) -> None:
         """Cluster the network's own features when they have been learned."""
         if self._late and step == self.warmup:
             self._cluster()
@@ -72,21 +71,13 @@ class ClusterWeighting(BilevelWeighting):
             )
         self.cluster_of = kmeans(rows, len(self.table), self.pool.seed)
 
-    def estimator(self, step: int) -> HypergradientOptions | None:
-        """None before the clusters are there."""
-        return None if self._late and step < self.warmup else super().estimator(step)
+    def request(self, step: int) -> HypergradientRequest | None:
+        """None before there are clusters."""
+        return None if self._late and step < self.warmup else super().request(step)
 
     def entries(self, index: Tensor) -> Tensor:
-        """The cluster of each member; before there are any, one for all.
-
-        A step asks several times about its one batch, so the last answer is kept, with what it was the answer to.
-        """
-        if not len(self.cluster_of):
-            return torch.zeros_like(index)
-        last = self._last
-        if last is None or last[0] is not index or last[1] != index._version or last[2] is not self.cluster_of:
-            self._last = last = index, index._version, self.cluster_of, self.cluster_of[index].long()
-        return last[3]
+        """The cluster of each member; before there are any, one for all."""
+        return self.cluster_of[index].long() if len(self.cluster_of) else torch.zeros_like(index)
 
     def gradient_of_rows(self, index: Tensor, hypergradient: Tensor) -> tuple[Tensor, Tensor]:
         """The clusters that occur in the batch, with the mean (or, as in the paper, the sum) of their gradients."""

@@ -6,18 +6,19 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.weighting.amortised import AmortisedWeighting
-from wrssl.weighting.registry import register_weighting
+from wrssl.api import BatchWeights, HypergradientRequest
+from wrssl.hypergrad import check_request
+from wrssl.registry import register_weighting
+from wrssl.weighting.weight_net import WeightNetWeighting
 
 TINY = 1e-12
 
 
 @register_weighting("ds3l")
-class DS3L(AmortisedWeighting):
-    """The weight is a function of the prediction: w_j = V(sg p_j; Φ), V a network C-100-1, and weights are normalised.
+class DS3L(WeightNetWeighting):
+    """The weight is a function of the prediction: w_j = V(sg p_j; Φ), V a network C-100-1, and weights are normalized.
 
-        θ̂ = θ − η ∇_θ [CE + λ Σ_j w_j r_j / Σ_j w_j],   Φ ← Adam(∇_Φ CE(θ̂; the same labelled batch))
+        θ̂ = θ − η ∇_θ [CE + λ Σ_j w_j r_j / Σ_j w_j],   Φ ← Adam(∇_Φ CE(θ̂; the same labeled batch))
         loss = CE + λ Σ_j sg w_j r_j / Σ_j w_j
 
     With the factors f_j = B w_j / Σ_k w_k the term is the mean of f_j r_j, and dL/dw_j = (B/Σw) (g_j − Σ_k f_k g_k / B)
@@ -34,7 +35,7 @@ class DS3L(AmortisedWeighting):
         outer: ``"labeled"`` (as its authors) or ``"validation"``.
     """
 
-    summary: ClassVar[str] = "DS3L: a small network reads the weight from the prediction, taught by the labelled batch"
+    summary: ClassVar[str] = "DS3L: a small network reads the weight from the prediction, taught by the labeled batch"
 
     def __init__(
         self,
@@ -44,8 +45,8 @@ class DS3L(AmortisedWeighting):
         inner_lr: float = 1e-3,
         outer: str = "labeled",
     ) -> None:
-        one_step = HypergradientOptions(scope=scope, J=1, P=0, alpha=inner_lr, mixed_at="start", outer=outer)
-        super().__init__(one_step, hidden, meta_lr, decay=0.0)
+        one_step = HypergradientRequest(scope=scope, J=1, P=0, alpha=inner_lr, mixed_at="start", outer=outer)
+        super().__init__(check_request(one_step), hidden, meta_lr, decay=0.0)
 
     def describe(self, losses: Tensor, probabilities: Tensor) -> Tensor:
         """The softmax."""
@@ -55,12 +56,13 @@ class DS3L(AmortisedWeighting):
         """One number per class."""
         return num_classes
 
-    def factors(self, index: Tensor) -> Tensor:
-        """f_j = B w_j / Σ_k w_k."""
-        w = self.weights(index)
-        return w * (len(w) / w.sum().clamp_min(TINY))
+    def batch(self, index: Tensor) -> BatchWeights:
+        """W at the last visit, and f_j = B w_j / Σ_k w_k."""
+        w = self.table[index]
+        return BatchWeights(w, w * (len(w) / w.sum().clamp_min(TINY)), w)
 
     def through(self, index: Tensor, gradient: Tensor) -> Tensor:
         """(B/Σw) (g_j − Σ_k f_k g_k / B)."""
-        w, f = self.weights(index).to(gradient), self.factors(index).to(gradient)
+        now = self.batch(index)
+        w, f = now.weight.to(gradient), now.factor.to(gradient)
         return (gradient - (f * gradient).mean()) * (len(w) / w.sum().clamp_min(TINY))

@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 
 from wrssl.api import Pool
+from wrssl.registry import register_weighting
 from wrssl.weighting.bilevel import BilevelWeighting
-from wrssl.weighting.registry import register_weighting
 
 
 @register_weighting("wr-instance")

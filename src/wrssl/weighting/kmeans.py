@@ -1,15 +1,15 @@
 """k-means over the embeddings of a pool, which are read in parts.
 
-The centres come from a random sample of at most 20,000 rows. Each row then belongs to
+The centers come from a random sample of at most 20,000 rows. Each row then belongs to
 
     k(x) = argmin_k ‖x − c_k‖² = argmin_k (‖c_k‖²/2 − xᵀc_k),
 
 one chunk after the other. In memory are the sample, one chunk with its distances, and the result: one byte per row up
 to 256 clusters, two up to 32,768. The size of a chunk is a constant and no option. Another one could change the last
-bit of a distance, so that a row with two equally near centres goes to the other one, and nothing else.
+bit of a distance, so that a row with two equally near centers goes to the other one, and nothing else.
 
-With fewer distinct rows than clusters (copies in the pool) some clusters stay empty. That harms nobody: their weight is
-never asked for.
+With fewer distinct rows than clusters (copies in the pool) some clusters stay empty, which does no harm: their weight
+is never used.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import warnings
 import torch
 from torch import Tensor
 
+from wrssl import progress
 from wrssl.api import DataError, Rows
-from wrssl.data.patience import announced, walk
 
-FIT_ROWS = 20_000  # centres do not get better from more rows, only later
+FIT_ROWS = 20_000  # centers do not get better from more rows, only later
 CHUNK = 4_000  # rows that are read at once
 CELLS = 1 << 25  # distances that are in memory at once
 
@@ -40,28 +40,28 @@ def smallest_type(clusters: int) -> torch.dtype:
     return next(fits, torch.int32)
 
 
-def nearest(rows: Tensor, centres: Tensor) -> Tensor:
+def nearest(rows: Tensor, centers: Tensor) -> Tensor:
     """argmin_k ‖x − c_k‖² for every row, in the smallest type that holds it."""
-    half_square = centres.square().sum(1) / 2
-    parts = rows.split(max(1, CELLS // len(centres)))
-    return torch.cat([(half_square - part @ centres.T).argmin(1).to(smallest_type(len(centres))) for part in parts])
+    half_square = centers.square().sum(1) / 2
+    parts = rows.split(max(1, CELLS // len(centers)))
+    return torch.cat([(half_square - part @ centers.T).argmin(1).to(smallest_type(len(centers))) for part in parts])
 
 
 def kmeans(rows: Rows, clusters: int, seed: int) -> Tensor:
     """The cluster of every row, in the smallest type that holds it; a function of rows, clusters and seed alone."""
     size = len(rows)
-    with announced("finding the clusters of the pool"):
+    with progress.note("finding the clusters of the pool"):
         generator = torch.Generator().manual_seed(seed)
         part = _finite(rows[:] if size <= FIT_ROWS else rows[sample_rows(size, FIT_ROWS, generator)])
-        centre = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
-        part = part - centre
-        centres = _fit(part, min(clusters, len(part)), seed)
+        center = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
+        part = part - center
+        centers = _fit(part, min(clusters, len(part)), seed)
     if len(part) == size:
-        return nearest(part, centres)
+        return nearest(part, centers)
     del part  # the sample is not needed any more, and it may be wide
-    found = torch.empty(size, dtype=smallest_type(len(centres)))
-    for piece in walk(size, CHUNK, "assigning the pool to clusters"):
-        found[piece] = nearest(_finite(rows[piece]) - centre, centres)
+    found = torch.empty(size, dtype=smallest_type(len(centers)))
+    for piece in progress.slices(size, CHUNK, "assigning the pool to clusters"):
+        found[piece] = nearest(_finite(rows[piece]) - center, centers)
     return found
 
 

@@ -6,13 +6,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from wrssl.hypergrad.options import HypergradientOptions
-from wrssl.weighting.amortised import AmortisedWeighting
-from wrssl.weighting.registry import register_weighting
+from wrssl.api import HypergradientRequest
+from wrssl.hypergrad import check_request
+from wrssl.registry import register_weighting
+from wrssl.weighting.weight_net import WeightNetWeighting
 
 
 @register_weighting("mwn")
-class MetaWeightNet(AmortisedWeighting):
+class MetaWeightNet(WeightNetWeighting):
     """The weight is a function of the loss: w_j = V(sg r_j; Φ), V a network 1-100-1.
 
         θ̂ = θ − η ∇_θ [CE + λ (1/B) Σ_j V(r_j; Φ) r_j],   Φ ← Adam(∇_Φ L_V(θ̂))
@@ -31,7 +32,7 @@ class MetaWeightNet(AmortisedWeighting):
     summary: ClassVar[str] = "Meta-Weight-Net: a small network reads the weight from the loss"
 
     def __init__(self, scope: str = "network", hidden: int = 100, meta_lr: float = 1e-3, decay: float = 1e-4) -> None:
-        one_step = HypergradientOptions(scope=scope, J=1, P=0, alpha="lr", mixed_at="start")
+        one_step = check_request(HypergradientRequest(scope=scope, J=1, P=0, alpha="lr", mixed_at="start"))
         super().__init__(one_step, hidden, meta_lr, decay)
 
     def describe(self, losses: Tensor, probabilities: Tensor) -> Tensor:

@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import Weighting
-from wrssl.weighting.registry import register_weighting
+from wrssl.api import BatchWeights, Weighting
+from wrssl.registry import register_weighting
 
 
 @register_weighting("none")
@@ -18,6 +18,6 @@ class NoWeighting(Weighting):
     summary: ClassVar[str] = "every pool member counts fully: plain SSL"
     uniform: ClassVar[bool] = True
 
-    def weights(self, index: Tensor) -> Tensor:
+    def batch(self, index: Tensor) -> BatchWeights:
         """Ones."""
-        return torch.ones(len(index), device=index.device)
+        return BatchWeights(torch.ones(len(index), device=index.device))

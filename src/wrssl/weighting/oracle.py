@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import DataError, Pool, Weighting
-from wrssl.weighting.registry import register_weighting
+from wrssl.api import BatchWeights, DataError, Pool, Weighting
+from wrssl.registry import register_weighting
 
 
 @register_weighting("oracle")
@@ -30,6 +30,6 @@ class Oracle(Weighting):
             )
         self._weights = 1 - pool.truth.to(torch.float32)
 
-    def weights(self, index: Tensor) -> Tensor:
+    def batch(self, index: Tensor) -> BatchWeights:
         """1 for ID, 0 for OOD."""
-        return self._weights[index]
+        return BatchWeights(self._weights[index])

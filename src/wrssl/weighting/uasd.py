@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from wrssl.api import Pool, Signal, State, Weighting
-from wrssl.weighting.registry import register_weighting
+from wrssl.api import BatchWeights, Pool, Signal, State, Weighting
+from wrssl.registry import register_weighting
 
 FIRST_THRESHOLD = 0.9  # before a validation example has been seen
 
@@ -47,21 +47,21 @@ class UASD(Weighting):
 
     UASD also replaces the base loss by the cross-entropy with q_j and averages over the selected members. As a
     weighting it leaves the base loss alone, so that it can be compared with the others on the same method, and takes
-    the mean over the batch as they do. Without a validation set the labelled examples set τ.
+    the mean over the batch as they do. Without a validation set the labeled examples set τ.
     """
 
     summary: ClassVar[str] = "UASD: members whose accumulated prediction is as confident as validation examples"
     wants_reference: ClassVar[bool] = True
 
     def setup(self, pool: Pool) -> None:
-        """Nobody has been visited; every weight is 1."""
+        """Every weight is 1 until a member is visited."""
         self.members = Accumulated(pool.size, pool.num_classes)
         self.known = Accumulated(pool.reference, pool.num_classes)
         self.table = torch.ones(pool.size)
 
-    def weights(self, index: Tensor) -> Tensor:
+    def batch(self, index: Tensor) -> BatchWeights:
         """1 or 0, by the threshold at the last visit."""
-        return self.table[index]
+        return BatchWeights(self.table[index])
 
     def update(self, index: Tensor, signal: Signal) -> None:
         """Accumulate, move the threshold, decide."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from wrssl.api import Augmentation, OptionError
+from wrssl.api import Augmentation
 from wrssl.data.augment.kinds import Photos, Shapes, Table
+from wrssl.errors import OptionError
 
 AUGMENTATIONS = ("none", "table", "shapes", "signs", "photos")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from wrssl.data.frames.encoder import FrameEncoder
-from wrssl.data.frames.scale import TableScale
+from wrssl.data.frames.encoder import FrameEncoder, TableScale, encode_parts, is_frame
 
-__all__ = ["FrameEncoder", "TableScale"]
+__all__ = ["FrameEncoder", "TableScale", "encode_parts", "is_frame"]

@@ -1,7 +1,8 @@
-"""Data frames become arrays: numbers scaled, categories as 0/1 columns, missing cells marked."""
+"""Tables become arrays: numbers scaled, categories as 0/1 columns, missing cells marked."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,10 +10,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wrssl.api import DataError, OptionError
-from wrssl.data.frames.categories import CategoryColumn
-from wrssl.data.frames.kinds import CATEGORY, Name, kind_of
-from wrssl.data.frames.numbers import NumberColumn
+from wrssl.data.convert import Pairs, Rows
+from wrssl.data.frames.columns import (
+    CATEGORY,
+    CategoryColumn,
+    Name,
+    NumberColumn,
+    Numbers,
+    kind_of,
+    measure,
+    standardize,
+)
+from wrssl.errors import DataError, OptionError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,15 +33,15 @@ Column: TypeAlias = NumberColumn | CategoryColumn
 
 @dataclass(frozen=True)
 class FrameEncoder:
-    """Turns tables into rows of float32; equal encoders make equal rows of equal tables.
+    """Turns data frames into rows of float32; equal encoders make equal rows of equal tables.
 
-    * Numbers are scaled by the labelled rows, see ``scale.py``; dates are seconds since 1970, scaled alike, durations
+    * Numbers are scaled by the labeled rows, see ``columns.py``; dates are seconds since 1970, scaled alike, durations
       are seconds. Booleans stay 0 and 1.
-    * Text, categories and everything else become one 0/1 value per category, see ``categories.py``.
-    * Where a column has missing cells when the encoder is made, one more value says so; the mean stands for the cell.
+    * Text, categories and everything else become one 0/1 value per category.
+    * Where a column has missing cells when the encoder is made, one more value marks them, and the cell gets the mean.
       An infinite number is missing.
 
-    Columns go by their names, whatever their order. Labels are never looked at.
+    Columns are found by their names, in any order. Labels are never used.
 
     Attributes:
         columns: how each column is encoded.
@@ -45,15 +54,15 @@ class FrameEncoder:
         """Make an encoder.
 
         Args:
-            labeled: the labelled rows.
-            pool: the unlabelled rows, with the same columns.
-            limit: categories of one column that get a value of their own.
+            labeled: the labeled rows.
+            pool: the unlabeled rows, with the same columns.
+            limit: how many categories of one column get a value of their own.
         """
         if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 1:
             raise OptionError(f"limit counts categories and must be at least 1, so {limit!r} is not possible.")
         names = _names(labeled)
         if len(labeled) == 0 or not names:
-            raise DataError("The labelled table is empty; give it at least one row and one column.")
+            raise DataError("The labeled table is empty; give it at least one row and one column.")
         others = labeled.iloc[:0] if pool is None else pool
         _compare(names, _names(others))
         return cls(tuple(_fit(name, labeled[name], others[name], int(limit)) for name in names))
@@ -74,7 +83,7 @@ class FrameEncoder:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> FrameEncoder:
-        """The encoder that ``to_json`` described; ``DataError`` for one that this version cannot stand for."""
+        """The encoder that ``to_json`` described; ``DataError`` for one that this version cannot represent."""
         try:
             if value["format"] != FORMAT:
                 raise DataError(
@@ -129,3 +138,51 @@ def _compare(expected: Sequence[Name], found: Sequence[Name]) -> None:
 def _listed(names: Sequence[Name]) -> str:
     shown = ", ".join(map(repr, names[:5])) + (" …" if len(names) > 5 else "")
     return f"{'column' if len(names) == 1 else 'columns'} {shown}"
+
+
+@dataclass(frozen=True, eq=False)
+class TableScale:
+    """The scales of all columns of an array.
+
+    Attributes:
+        center: m, shape ``(F,)``.
+        scale: s, shape ``(F,)``.
+    """
+
+    center: Numbers
+    scale: Numbers
+
+    @classmethod
+    def fit(cls, labeled: Numbers, pool: Numbers) -> TableScale:
+        """From the labeled rows ``(N, F)`` and the pool ``(M, F)``, which may have no rows."""
+        pairs = [measure(labeled[:, column], pool[:, column]) for column in range(labeled.shape[1])]
+        return cls(np.array([m for m, _ in pairs]), np.array([s for _, s in pairs]))
+
+    def transform(self, table: Numbers) -> NDArray[np.float32]:
+        """The scaled values, shape ``(N, F)``."""
+        return standardize(table, self.center, self.scale).astype(np.float32)
+
+
+def is_frame(value: object) -> bool:
+    """Whether this is a pandas data frame; this does not load pandas."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.DataFrame)
+
+
+def encode_parts(labeled: Pairs, pool: Rows, *held: Pairs | None) -> tuple[FrameEncoder | None, list[Any]]:
+    """The encoder and the encoded parts, where the labeled table is a data frame; else None and the parts as given.
+
+    Args:
+        labeled: ``(X, y)``.
+        pool: the pool.
+        held: ``(X, y)`` of the other parts, or None.
+    """
+    parts = [labeled, pool, *held]
+    if not isinstance(labeled, (tuple, list)) or len(labeled) != 2 or not is_frame(labeled[0]):
+        return None, parts
+    pairs = [part for part in held if part is not None]
+    if not is_frame(pool) or not all(isinstance(p, (tuple, list)) and len(p) == 2 and is_frame(p[0]) for p in pairs):
+        raise DataError("The labeled rows are a data frame and another part is not; give all parts as data frames.")
+    encoder = FrameEncoder.fit(labeled[0], pool)
+    encoded = [None if part is None else (encoder.transform(part[0]), part[1]) for part in (labeled, *held)]
+    return encoder, [encoded[0], encoder.transform(pool), *encoded[1:]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from wrssl.data.images.files import image_files, printable
 from wrssl.data.images.reader import ImageReader
-from wrssl.data.images.scan import image_files
 
-__all__ = ["ImageReader", "image_files"]
+__all__ = ["ImageReader", "image_files", "printable"]

@@ -1,11 +1,23 @@
 """One image file becomes a row of bytes, or a reason why not.
 
-The whole picture is stretched to the size asked for. Cutting out the middle would keep the proportions and lose the
-border, and with it whatever the label is about, without a word; bars at the sides would tell pictures of different
-proportions apart. Pictures of one camera are all stretched alike, which a network does not mind; who minds asks for a
-size in the camera's proportions.
+The whole picture is stretched to the requested size. Cutting out the middle would keep the proportions and silently
+lose the border, and maybe what the label is about; bars at the sides would reveal the proportions of the picture.
+Pictures of one camera are all stretched alike, which does not harm a network; otherwise ask for a size in the camera's
+proportions.
 
 The picture is shown as a viewer would show it: the first frame, turned as EXIF says, on white where it is transparent.
+
+**Depth.** A file gives the width of its numbers, not the range that its camera uses: 12-bit data is usually stored in
+16 bits, and its upper byte is nearly black. The range of each file would be no better: it turns an empty picture into
+noise and hides how bright a picture is. Here the values v decide, in steps that all pictures of one camera share:
+
+    whole numbers, 0 ≤ v < 65,536       v / 2^(d − 8), d the least of 8, 10, 12, 14, 16 bits that holds max v
+    floating point, 0 ≤ v ≤ 1           255 · v
+    floating point, 0 ≤ v < 65,536      rounded, then as whole numbers
+    everything else                     255 · (v − min v) / (max v − min v)
+
+The last line serves signed and 32-bit data, such as Hounsfield units or elevations. NaN and infinities count as the
+least finite value.
 """
 
 from __future__ import annotations
@@ -14,19 +26,22 @@ import os
 import threading
 from contextlib import nullcontext
 from functools import cache
-from typing import IO, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, UnidentifiedImageError
 
-from wrssl.data.images.depth import to_bytes
+from wrssl.errors import OptionError
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
-# By content, whatever the ending says. A short list: some other formats start external programs.
+_DEPTHS = (8, 10, 12, 14, 16)
+_TOLERANCE = 4  # of 255; what lossy formats make of gray
+_STEP = 256
+# By content; the ending of the file's name does not matter. A short list: some other formats start external programs.
 _FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "TIFF", "BMP", "DIB", "GIF")
-_GAP = 3  # cheap reduction may go to this multiple of the final size; Pillow calls 3 as good as none
+_GAP = 3  # cheap reduction may go to this multiple of the final size; by Pillow, 3 is as good as no reduction
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -46,7 +61,7 @@ class Unreadable(NamedTuple):
 
     Attributes:
         reason: for the list of skipped files.
-        lasting: True where the same bytes will fail again; False for a matter of permissions, memory or network.
+        lasting: True where the same bytes will fail again; False for a problem of permissions, memory or network.
     """
 
     reason: str
@@ -66,7 +81,7 @@ def decode(path: str, size: tuple[int, int], channels: int, max_pixels: int) -> 
     Args:
         path: of the file.
         size: height and width.
-        channels: 1 for grey, 3 for RGB.
+        channels: 1 for gray, 3 for RGB.
         max_pixels: a file whose header promises more is not decoded.
     """
     try:
@@ -83,10 +98,10 @@ def decode(path: str, size: tuple[int, int], channels: int, max_pixels: int) -> 
     except MemoryError:
         return Unreadable("not enough memory to decode it", lasting=False)
     except OSError as error:
-        if error.errno is not None:  # from the system; Pillow's own have no number
+        if error.errno is not None:  # from the operating system; Pillow's own errors have no number
             return Unreadable(f"cannot be read ({error.strerror})", lasting=False)
         return Unreadable("truncated file" if "truncated" in str(error).lower() else _undecodable(error))
-    except Exception as error:  # decoders meet damaged files with errors of every kind
+    except Exception as error:  # decoders raise errors of every kind for damaged files
         return Unreadable(_undecodable(error))
 
 
@@ -119,7 +134,7 @@ def _orientation(image: Image.Image) -> int:
         return 1
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # a broken remark about a good picture
+    except Exception:  # broken metadata of a good picture
         return 1
 
 
@@ -127,10 +142,61 @@ def _plain(image: Image.Image) -> Image.Image:
     """The picture in mode L or RGB."""
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         return Image.fromarray(to_bytes(np.asarray(image)))
-    clear_colours = image.palette is not None and image.palette.mode == "RGBA"
-    if clear_colours or "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
+    clear_colors = image.palette is not None and image.palette.mode == "RGBA"
+    if clear_colors or "transparency" in image.info or image.mode in ("LA", "PA", "RGBA", "RGBa"):
         seen = image.convert("RGBA")
         paper = Image.new("RGBA", seen.size, "white")
         paper.alpha_composite(seen)
         return paper.convert("RGB")
     return image.convert("L" if image.mode in ("1", "L") else "RGB")
+
+
+def to_bytes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """``values`` (H, W) as uint8, by the table above; ``ValueError`` where no value is finite."""
+    if values.dtype.kind == "f":
+        finite = np.isfinite(values)
+        if not finite.all():
+            if not finite.any():
+                raise ValueError("no pixel has a finite value")
+            values = np.where(finite, values, values[finite].min())
+    low, high = values.min(), values.max()
+    if low >= 0 and high < 65536:
+        if values.dtype.kind == "f":
+            if high <= 1:
+                return _rounded(values * 255.0)
+            values = np.minimum(np.rint(values), 65535).astype(np.uint16)
+        bits = next(depth for depth in _DEPTHS if int(values.max()) < 1 << depth)
+        shifted: npt.NDArray[np.uint8] = (values >> (bits - 8)).astype(np.uint8)
+        return shifted
+    width = float(high) - float(low)
+    scaled = (values.astype(np.float64) - float(low)) * (255 / width) if width > 0 else np.zeros(values.shape)
+    return _rounded(scaled)
+
+
+def _rounded(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    result: npt.NDArray[np.uint8] = np.rint(values).astype(np.uint8)
+    return result
+
+
+def check_channels(channels: object) -> int | None:
+    """1, 3 or None (to be decided), or an ``OptionError``."""
+    if channels is None:
+        return None
+    if isinstance(channels, (int, np.integer)) and not isinstance(channels, bool) and channels in (1, 3):
+        return int(channels)
+    raise OptionError(f"channels must be 1 (gray), 3 (RGB) or None (decided by the labeled images), not {channels!r}.")
+
+
+def all_gray(rows: Bytes) -> bool:
+    """Whether red, green and blue agree in every pixel of these rows, for files of any mode."""
+    for start in range(0, len(rows), _STEP):
+        piece = rows[start : start + _STEP]
+        if int((piece.max(axis=1) - piece.min(axis=1)).max()) > _TOLERANCE:
+            return False
+    return True
+
+
+def to_gray(rows: Bytes) -> Bytes:
+    """RGB rows as the reader with one channel would have read them."""
+    gray = [np.asarray(Image.fromarray(row.transpose(1, 2, 0)).convert("L")) for row in rows]
+    return np.stack(gray)[:, None]

@@ -1,26 +1,38 @@
-"""How image files are read: all that the pixels depend on, in a form that can be stored beside a model."""
+"""How image files are read: all that the pixels depend on, in a form that can be stored beside a model.
+
+Several threads decode; results come in order, with a bounded number under way. Threads and not processes: Pillow
+decodes and resizes without the interpreter's lock, and processes would need a main module that can be imported again,
+which a user's script or notebook often is not.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from wrssl.api import DataError, OptionError
 from wrssl.data.images.decode import Bytes, Unreadable, decode, formats
-from wrssl.data.images.parallel import choose_jobs, in_order, quiet
-from wrssl.data.images.scan import Skipped, printable
-from wrssl.data.images.waiting import counted
+from wrssl.data.images.files import Skipped, printable
+from wrssl.errors import DataError, OptionError
+from wrssl.progress import bar
 
 FORMAT = 1  # goes up whenever the same file would give other pixels
 MAX_PIXELS = 100_000_000
 _BATCH_BYTES = 1 << 17
-AnyPath = TypeVar("AnyPath", str, Path)
+_MOST = 16  # threads, unless more are asked for; the disk is slower than that
+T = TypeVar("T")
+R = TypeVar("R")
+PathKind = TypeVar("PathKind", str, Path)
 
 
 @dataclass(frozen=True)
@@ -29,8 +41,8 @@ class ImageReader:
 
     Attributes:
         size: height and width.
-        channels: 1 for grey, 3 for RGB.
-        max_pixels: files with more are skipped; judged by the header, before anything is decoded.
+        channels: 1 for gray, 3 for RGB.
+        max_pixels: files with more are skipped, by their header, before anything is decoded.
     """
 
     size: tuple[int, int]
@@ -48,7 +60,7 @@ class ImageReader:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ImageReader:
-        """The reader that ``to_json`` described; ``DataError`` for one that this version cannot stand for."""
+        """The reader that ``to_json`` described; ``DataError`` for one that this version cannot represent."""
         try:
             if value["format"] != FORMAT:
                 raise DataError(
@@ -63,8 +75,8 @@ class ImageReader:
             ) from error
 
     def read(
-        self, paths: Sequence[AnyPath], progress: bool | None = None, *, jobs: int | None = None
-    ) -> tuple[Bytes, list[AnyPath], list[Skipped]]:
+        self, paths: Sequence[PathKind], progress: bool | None = None, *, jobs: int | None = None
+    ) -> tuple[Bytes, list[PathKind], list[Skipped]]:
         """Read these files into memory.
 
         Args:
@@ -76,7 +88,7 @@ class ImageReader:
             Rows ``(N, C, H, W)``, the N paths that could be read, in order, and the others with their reasons.
         """
         rows = np.empty((len(paths), *self.shape), dtype=np.uint8)
-        kept: list[AnyPath] = []
+        kept: list[PathKind] = []
         skipped: list[Skipped] = []
         places = [os.fspath(path) for path in paths]
         with quiet(), closing(self.outcomes(places, "Reading images", progress, choose_jobs(jobs))) as outcomes:
@@ -91,17 +103,20 @@ class ImageReader:
     def outcomes(
         self, paths: Sequence[str], title: str, progress: bool | None, jobs: int
     ) -> Generator[Bytes | Unreadable, None, None]:
-        """A row or an ``Unreadable`` per file, in order; to be run under ``quiet``."""
+        """A row or an ``Unreadable`` per file, in order; run it under ``quiet``."""
         formats()  # before there are threads
 
         def one(path: str) -> Bytes | Unreadable:
             return decode(path, self.size, self.channels, self.max_pixels)
 
         batch = min(32, max(1, _BATCH_BYTES // int(np.prod(self.shape))))
-        yield from counted(in_order(one, paths, jobs, batch), title, len(paths), progress)
+        with bar(title, len(paths), show=progress) as tick, closing(in_order(one, paths, jobs, batch)) as found:
+            for outcome in found:
+                tick()
+                yield outcome
 
 
-def make_reader(image_size: Any, channels: int, max_pixels: Any) -> ImageReader:
+def make_reader(image_size: int | tuple[int, int], channels: int, max_pixels: int) -> ImageReader:
     """A reader for what the user asked for, or an ``OptionError``.
 
     Args:
@@ -119,5 +134,66 @@ def make_reader(image_size: Any, channels: int, max_pixels: Any) -> ImageReader:
     return ImageReader((int(sides[0]), int(sides[1])), channels, int(max_pixels))
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+
+
+def choose_jobs(asked: int | None) -> int:
+    """The number of threads: as asked, else the processors that this process may use."""
+    if asked is None:
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(usable, _MOST)
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
+        raise OptionError(f"jobs must be a whole number of at least 1, not {asked!r}; leave it out to have it chosen.")
+    return asked
+
+
+def in_order(function: Callable[[T], R], items: Sequence[T], jobs: int, batch: int) -> Generator[R, None, None]:
+    """``map(function, items)`` by ``jobs`` threads, ``batch`` items at a time to keep the overhead small."""
+    if jobs == 1 or len(items) <= 1:
+        yield from map(function, items)
+        return
+
+    def run(start: int) -> list[R]:
+        return [function(item) for item in items[start : start + batch]]
+
+    starts = iter(range(0, len(items), batch))
+    waiting: deque[Future[list[R]]] = deque()
+    with ThreadPoolExecutor(jobs, thread_name_prefix="wrssl-images") as pool:
+        try:
+            waiting.extend(pool.submit(run, start) for start in islice(starts, 2 * jobs))
+            while waiting:
+                done = waiting.popleft().result()
+                waiting.extend(pool.submit(run, start) for start in islice(starts, 1))
+                yield from done
+        finally:  # a caller that stops early does not wait for the rest
+            for future in waiting:
+                future.cancel()
+
+
+_quiet_lock = threading.Lock()
+_quiet_users = 0
+_quiet_filters: warnings.catch_warnings[None] | None = None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within this no warning of Pillow (about strange metadata, say) is shown or becomes an error, in any thread.
+
+    Entered by the thread that waits and not by workers: all threads share the filters. Of several such contexts at once
+    the first sets them and the last restores them.
+    """
+    global _quiet_users, _quiet_filters
+    with _quiet_lock:
+        if _quiet_users == 0:
+            _quiet_filters = warnings.catch_warnings()
+            _quiet_filters.__enter__()
+            warnings.simplefilter("ignore")
+        _quiet_users += 1
+    try:
+        yield
+    finally:
+        with _quiet_lock:
+            _quiet_users -= 1
+            if _quiet_users == 0 and _quiet_filters is not None:
+                _quiet_filters.__exit__(None, None, None)

@@ -1,1 +1,1 @@
-"""Readers of the official file forms; they check what a header claims before they believe it."""
+"""Readers of the official file formats; they check what a header claims before they rely on it."""

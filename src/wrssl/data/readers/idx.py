@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from wrssl.api import DataError
+from wrssl.errors import DataError
 
 TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _PIECE = 1 << 20
@@ -26,11 +26,11 @@ _MAX_AXES = 8
 def read_idx(path: Path) -> npt.NDArray[Any]:
     """The array in an idx or idx.gz file, in the machine's byte order.
 
-    What the header claims is compared with what is there before memory is asked for: the file's length for a plain
+    What the header claims is checked against what is there before memory is allocated: the file's length for a plain
     file; a gzipped one is unpacked piece by piece, never further than the header claims.
 
     Args:
-        path: the file; whether it is gzipped is seen from its first two bytes, not from its name.
+        path: the file; its first two bytes, not its name, say whether it is gzipped.
 
     Returns:
         The array.

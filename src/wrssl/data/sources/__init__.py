@@ -1,4 +1,12 @@
-"""The named scenarios: each file has ``load(name, request)``; ``data/load.py`` lists their kinds of foreign rows.
+"""The data sources of the package, one per file: each registers ``load(request)``, see ``data/source.py``."""
 
-Those that read files also have ``find(name, request)``, which only looks whether the files are there.
-"""
+from __future__ import annotations
+
+from wrssl.data.sources import moons  # isort: skip
+from wrssl.data.sources import digits  # isort: skip
+from wrssl.data.sources import mnist  # isort: skip
+from wrssl.data.sources import mean_wrapped  # isort: skip
+from wrssl.data.sources import cifar  # isort: skip
+from wrssl.data.sources import svhn  # isort: skip
+
+__all__ = ["cifar", "digits", "mean_wrapped", "mnist", "moons", "svhn"]

@@ -1,12 +1,11 @@
 """MNIST with foreign images from Fashion-MNIST, EMNIST letters, or means of two digits (the paper's protocol).
 
-60,000 training images: 10,000 held out for validation and 50,000 for training, of which 10 per class are labelled
+60,000 training images: 10,000 held out for validation and 50,000 for training, of which 10 per class are labeled
 and 49,900 can be in the pool; 10,000 test images. Kinds of foreign images:
 
 * ``fashion``: Fashion-MNIST's training images (far away);
 * ``emnist``: EMNIST letters' training images, turned upright (boundary);
 * ``mean``: the mean of two training digits of different classes that were taken out of the pool (boundary);
-* ``mean-wrapped``: the same pairs as the paper's published code adds them up, in eight bits (``data/pairs.py``);
 * ``mixed``: half ``fashion``, half ``emnist``.
 
 Files are in torchvision's layout: ``MNIST/raw``, ``FashionMNIST/raw``, ``EMNIST/raw``, plain or gzipped.
@@ -18,16 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from wrssl.api import DataError
-from wrssl.data import addresses
-from wrssl.data.archives import take_from_zip
-from wrssl.data.download import fetch_first
-from wrssl.data.folder import locate
+from wrssl.data.download import EMNIST_ARCHIVE, FASHION, MNIST, Address, fetch_first, locate, take_from_zip
 from wrssl.data.pairs import mean_of_taken
-from wrssl.data.parts import Array, Foreign, LabeledArrays, Parts, Request, stored
 from wrssl.data.readers.idx import read_idx
+from wrssl.data.source import Array, Foreign, LabeledArrays, Parts, Request, stored
 from wrssl.data.splits import divide, random_order, without_copies
-from wrssl.data.streams import stream
+from wrssl.data.streams import numpy_stream
+from wrssl.errors import DataError
+from wrssl.registry import register_source
 
 _LABELS, _VALIDATION_SHARE = 10, 6
 _LETTERS = tuple(
@@ -35,11 +32,11 @@ _LETTERS = tuple(
 )
 
 
-def find(name: str, request: Request) -> list[Path]:
+def find(request: Request) -> list[Path]:
     """The files that ``request.ood`` needs."""
     folder = request.data_dir / "MNIST" / "raw"
     found = [
-        _idx(folder, f"{part}-{what}-ubyte.gz", addresses.MNIST, request.download)
+        _idx(folder, f"{part}-{what}-ubyte.gz", MNIST, request.download)
         for part in ("t10k", "train")
         for what in ("images-idx3", "labels-idx1")
     ]
@@ -50,7 +47,8 @@ def find(name: str, request: Request) -> list[Path]:
     return found
 
 
-def load(name: str, request: Request) -> Parts:
+@register_source("mnist", kinds=("fashion", "emnist", "mean", "mixed"), find=find)
+def load(request: Request) -> Parts:
     """The digits, and the foreign images that ``request.ood`` names."""
     test = _digits("t10k", request)
     rows, labels = _digits("train", request)
@@ -64,7 +62,6 @@ def load(name: str, request: Request) -> Parts:
         "emnist": (_emnist,),
         "mixed": (_fashion, _emnist),
         "mean": (lambda request, barred: mean_of_taken(request.seed),),
-        "mean-wrapped": (lambda request, barred: mean_of_taken(request.seed, wrapped=True),),
     }
     barred = np.concatenate([rows, test[0]])
     return Parts(
@@ -82,8 +79,8 @@ def load(name: str, request: Request) -> Parts:
 
 def _digits(part: str, request: Request) -> LabeledArrays:
     folder = request.data_dir / "MNIST" / "raw"
-    images = _images(_idx(folder, f"{part}-images-idx3-ubyte.gz", addresses.MNIST, request.download))
-    labels = read_idx(_idx(folder, f"{part}-labels-idx1-ubyte.gz", addresses.MNIST, request.download))
+    images = _images(_idx(folder, f"{part}-images-idx3-ubyte.gz", MNIST, request.download))
+    labels = read_idx(_idx(folder, f"{part}-labels-idx1-ubyte.gz", MNIST, request.download))
     if labels.shape != (len(images),):
         raise DataError(f"{folder} holds {len(images)} {part} images and labels {labels.shape}; fetch the files again.")
     return images, labels.astype(np.int64)
@@ -91,7 +88,7 @@ def _digits(part: str, request: Request) -> LabeledArrays:
 
 def _fashion_file(request: Request) -> Path:
     folder = request.data_dir / "FashionMNIST" / "raw"
-    return _idx(folder, "train-images-idx3-ubyte.gz", addresses.FASHION, request.download)
+    return _idx(folder, "train-images-idx3-ubyte.gz", FASHION, request.download)
 
 
 def _fashion(request: Request, barred: Array) -> Foreign:
@@ -103,10 +100,10 @@ def _letters_file(request: Request) -> Path:
     folder = request.data_dir / "EMNIST" / "raw"
     path = folder / _LETTERS[0]
     if request.download and not any(place.exists() for place in _places(path)):
-        archive = fetch_first(addresses.EMNIST_ARCHIVE, folder / "gzip.zip")
+        archive = fetch_first(EMNIST_ARCHIVE, folder / "gzip.zip")
         take_from_zip(archive, {f"gzip/{name}": folder / name for name in _LETTERS})
-        archive.unlink()  # 0.5 GB, and everything needed is out of it
-    return locate(_places(path), addresses.EMNIST_ARCHIVE, path, download=False)
+        archive.unlink()  # 0.5 GB, and everything needed has been taken out
+    return locate(_places(path), EMNIST_ARCHIVE, path, download=False)
 
 
 def _emnist(request: Request, barred: Array) -> Foreign:
@@ -116,15 +113,15 @@ def _emnist(request: Request, barred: Array) -> Foreign:
 
 
 def _foreign(name: str, images: Array, barred: Array, seed: int) -> Foreign:
-    images = images[stream(seed, f"mnist {name}").permutation(len(images))]
+    images = images[numpy_stream(seed, f"mnist {name}").permutation(len(images))]
     return stored(name, images[without_copies(images, barred)])
 
 
 def _places(path: Path) -> list[Path]:
-    return [path.with_suffix(""), path]  # torchvision leaves both, and the unpacked one is quicker
+    return [path.with_suffix(""), path]  # torchvision leaves both, and the unpacked one is faster to read
 
 
-def _idx(folder: Path, name: str, files: dict[str, addresses.Address], download: bool) -> Path:
+def _idx(folder: Path, name: str, files: dict[str, Address], download: bool) -> Path:
     path = folder / name
     return locate(_places(path), files[name], path, download)
 

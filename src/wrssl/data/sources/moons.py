@@ -7,11 +7,11 @@ around (1, 0.5), with noise σ = 0.1. 10 labels per class, a pool of 1,000, 400 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import make_moons
 
-from wrssl.data.parts import Array, Foreign, LabeledArrays, Parts, Request
+from wrssl.data.source import Array, Foreign, LabeledArrays, Parts, Request
 from wrssl.data.splits import divide, random_order
-from wrssl.data.streams import stream
+from wrssl.data.streams import numpy_stream
+from wrssl.registry import register_source
 
 _SPREAD = 0.1
 _LABELS, _POOL, _VALIDATION, _TEST = 10, 1000, 400, 1000
@@ -20,7 +20,8 @@ _GAP, _EQUAL = 0.2, 0.1
 _DRAW = 4096
 
 
-def load(name: str, request: Request) -> Parts:
+@register_source("moons", kinds=("faraway", "boundary", "mixed"))
+def load(request: Request) -> Parts:
     """The moons, and the foreign points that ``request.ood`` names."""
     rows, labels = _moons(_VALIDATION + 2 * _LABELS + _POOL, request.seed, "train")
     order = random_order(labels, _VALIDATION, request.seed, "moons split")
@@ -40,15 +41,17 @@ def load(name: str, request: Request) -> Parts:
 
 
 def _moons(number: int, seed: int, part: str) -> LabeledArrays:
-    # scikit-learn wants its own kind of random state; its seed comes from the named stream.
-    state = int(stream(seed, f"moons {part}").integers(2**32))
+    from sklearn.datasets import make_moons  # takes its time to import
+
+    # scikit-learn needs its own kind of random state; its seed comes from the named stream.
+    state = int(numpy_stream(seed, f"moons {part}").integers(2**32))
     rows, labels = make_moons(number, noise=_SPREAD, random_state=state)
     return rows.astype(np.float32), labels.astype(np.int64)
 
 
 def _faraway(seed: int) -> Foreign:
     def draw(number: int, taken: Array, taken_labels: Array) -> Array:
-        points = stream(seed, "moons faraway").normal(_FAR, _FAR_SPREAD, (number, 2))
+        points = numpy_stream(seed, "moons faraway").normal(_FAR, _FAR_SPREAD, (number, 2))
         return points.astype(np.float32)
 
     return Foreign("faraway", None, draw)
@@ -56,7 +59,7 @@ def _faraway(seed: int) -> Foreign:
 
 def _boundary(seed: int) -> Foreign:
     def draw(number: int, taken: Array, taken_labels: Array) -> Array:
-        rng = stream(seed, "moons boundary")
+        rng = numpy_stream(seed, "moons boundary")
         found: list[Array] = []
         while sum(map(len, found)) < number:
             points = rng.uniform((-1.0, -0.5), (2.0, 1.0), (_DRAW, 2))

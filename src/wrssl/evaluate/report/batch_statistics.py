@@ -1,4 +1,4 @@
-"""How far the pool is from known examples where batch norm looks: per layer, with and without the weights.
+"""How far the pool is from known examples at the input of each batch-norm layer, with and without the weights.
 
 For the input of a layer, with mean μ_c and variance σ²_c per channel of the known rows (K) and of the pool (P),
 
@@ -18,20 +18,20 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from wrssl.data import Scenario
-from wrssl.evaluate.infer import CHUNK, logits_of
-from wrssl.evaluate.report.selection import evenly
+from wrssl.evaluate.inference import CHUNK, logits_of
+from wrssl.evaluate.report.pool import evenly
 
 POOL_ROWS, KNOWN_ROWS = 1_000, 500
 Moments = dict[str, tuple[Tensor, Tensor]]
 
 
-def compare(scenario: Scenario, model: nn.Module, weight: Tensor) -> dict[str, Any] | None:
-    """The table; None for a model without batch norm.
+def compare_statistics(scenario: Scenario, model: nn.Module, weight: Tensor) -> dict[str, Any] | None:
+    """A row per layer with the numbers above; None for a model without batch norm.
 
     Args:
-        scenario: the data; the known rows are the validation set, or the labelled rows where there is none.
+        scenario: the data; the known rows are the validation set, or the labeled rows where there is none.
         model: whose layers.
-        weight: of each pool member.
+        weight: of each pool member, (M,).
     """
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, _BatchNorm)}
     if not layers:
@@ -65,40 +65,40 @@ def compare(scenario: Scenario, model: nn.Module, weight: Tensor) -> dict[str, A
 
 
 def moments(model: nn.Module, layers: dict[str, Any], rows: Tensor, weights: Tensor) -> Moments:
-    """Mean and variance per channel of what each layer gets, (G, C) each, for G ways to weigh the rows, (G, N).
+    """Mean and variance per channel of each layer's input, (G, C) each, for G ways to weigh the rows, (G, N).
 
-    NaN where nobody counts. A layer whose input has another first dimension than the batch is left out.
+    NaN where all weights are 0. A layer whose input has another first dimension than the batch is left out.
     """
     sums: dict[str, list[Tensor]] = {}
-    odd: set[str] = set()
-    now = weights[:, :0]
+    other: set[str] = set()  # layers that are left out
+    w = weights[:, :0]  # of the rows of the current pass
 
     def listen(name: str, layer: _BatchNorm) -> Any:
-        def look(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        def add(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             x = inputs[0].detach()
-            if x.dim() < 2 or x.shape[0] != now.shape[1]:
-                odd.add(name)
+            if x.dim() < 2 or x.shape[0] != w.shape[1]:
+                other.add(name)
                 return
             values = x.double().flatten(2) if x.dim() > 2 else x.double().unsqueeze(2)
             # Around the running mean, so that the difference of squares below keeps its digits.
             values = values - (0.0 if layer.running_mean is None else layer.running_mean.double().view(1, -1, 1))
-            w = now.double().to(values.device)
-            new = [w.sum(1, keepdim=True), w @ values.mean(2), w @ values.square().mean(2)]
+            weight = w.double().to(values.device)
+            new = [weight.sum(1, keepdim=True), weight @ values.mean(2), weight @ values.square().mean(2)]
             sums[name] = new if name not in sums else [a + b for a, b in zip(sums[name], new, strict=True)]
 
-        return layer.register_forward_pre_hook(look)
+        return layer.register_forward_pre_hook(add)
 
     handles = [listen(name, layer) for name, layer in layers.items()]
     try:
         for start in range(0, len(rows), CHUNK):
-            now = weights[:, start : start + CHUNK]
-            logits_of(model, rows[start : start + CHUNK])  # one pass: a chunk of its own size
+            w = weights[:, start : start + CHUNK]
+            logits_of(model, rows[start : start + CHUNK])  # one pass, since the chunk has the size of one
     finally:
         for handle in handles:
             handle.remove()
     found: Moments = {}
     for name, (total, first, second) in sums.items():
-        if name not in odd:
+        if name not in other:
             mean, running = first / total, layers[name].running_mean
             variance = (second / total - mean.square()).clamp_min(0)
             found[name] = (mean + (0.0 if running is None else running.double())).cpu(), variance.cpu()

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from wrssl.api import DataError
-from wrssl.evaluate.report import words
+from wrssl.errors import DataError
+from wrssl.evaluate.report import text
+from wrssl.evaluate.report.charts import Line, heat, histogram, lines, reliability_diagram
 from wrssl.evaluate.report.collect import FORMAT
-from wrssl.evaluate.report.packing import script_json
-from wrssl.evaluate.report.page import content
+from wrssl.evaluate.report.pool import names_of, script_json, unpacked
+from wrssl.evaluate.report.repeat import repeat
+from wrssl.evaluate.report.sentences import answer, ignores_pool
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 LARGEST = 5_000_000  # bytes of a page
+FIRST = 48  # members that stand in the page before a script runs
 SCRIPTS = ("pool.js", "filter.js", "gallery.js", "export.js", "controls.js")
+PARTS = {"test": "test set", "validation": "validation set", "labeled": "labeled examples"}
 
 
 def render(data: dict[str, Any]) -> str:
@@ -31,10 +33,10 @@ def render(data: dict[str, Any]) -> str:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise DataError("The stored report was made by another version of wrssl; make it again with: wrssl fit")
     style = _asset("style.css") + sheet_rules(data["sheet"])
-    # One function around all of it, so that no name of ours meets one of the browser.
+    # One function around all of it, so that no name in it is one of the browser's.
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
     template = _environment().get_template("page.html")
-    # Ours alone: nothing in the first two comes from the data but numbers and one data URI; the third is escaped.
+    # Nothing in the first two comes from the data but numbers and one data URI; the third is escaped.
     style_tag, script_tag = Markup(style), Markup(script)  # nosec B704
     escaped = script_json(for_script(data))
     embedded = Markup(escaped)  # nosec B704
@@ -43,15 +45,114 @@ def render(data: dict[str, Any]) -> str:
     )
 
 
-def write(data: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write the page to ``path``."""
-    Path(path).write_text(render(data), encoding="utf-8", newline="\n")
+def content(data: dict[str, Any]) -> dict[str, Any]:
+    """What the template shows, by name."""
+    return {
+        "data": data,
+        "answer": answer(data),
+        "ignores_pool": ignores_pool(data),
+        "charts": charts(data),
+        "parts": PARTS,
+        "confusion": confusion(data),
+        "repeat": repeat(data["config"]),
+        "settings": text.flat(data["config"], skip=("classes",)),
+        "numbers": text.flat(data["metrics"]),
+        "all_shown": len(data["shown"]["members"]) == data["pool"]["size"],
+        "cell_of": {member: cell for cell, member in enumerate(data["shown"]["members"])},
+        "first": first_members(data),
+    }
+
+
+def charts(data: dict[str, Any]) -> dict[str, Markup]:
+    """The pictures, by name; an empty text where there is nothing to draw."""
+
+    def curve(column: str, name: str, colour: int) -> Line:
+        return Line(name, colour, [(row["step"], row.get(column)) for row in data["history"]])
+
+    losses = [
+        curve("labeled", "labeled", 1),
+        *([] if ignores_pool(data) else [curve("unlabeled", "pool", 2)]),
+        curve("val_loss", "validation", 3),
+    ]
+    return {
+        "accuracy": lines(
+            "Accuracy on the validation labels that choose the checkpoint",
+            [curve("val_accuracy", "validation accuracy", 1)],
+            data["metrics"].get("best_step"),
+        ),
+        "losses": lines("Losses", losses),
+        "heat": heat("Weights of the pool over time", data["weight_history"]),
+        "histogram": histogram("Weights of the pool at the end", data["pool"]["histogram"]),
+        "reliability": reliability_diagram("Confidence and accuracy", data["judged"]["bins"]),
+    }
+
+
+def confusion(data: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The rows of the matrix, with a strength from 0 to 9 per field; None where there are too many classes."""
+    matrix, names = data["judged"]["matrix"], data["classes"]
+    if matrix is None:
+        return None
+    return [
+        {
+            "name": names[true],
+            "recall": row[true] / sum(row) if sum(row) else None,
+            "fields": [
+                {
+                    "number": number,
+                    "kind": "hit" if predicted == true else "miss",
+                    "strength": _strength(number, sum(row)),
+                }
+                for predicted, number in enumerate(row)
+            ],
+        }
+        for true, row in enumerate(matrix)
+    ]
+
+
+def _strength(number: int, total: int) -> int:
+    return 0 if number == 0 else min(9, 1 + int(9 * number / total))
+
+
+def first_members(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The members of lowest weight, for a page without a script and for print."""
+    members, shown = data["members"], data["shown"]["members"]
+    columns = {
+        name: unpacked(members[name]) for name in ("weight", "ood_score", "confidence", "verdict", "label", "cluster")
+    }
+    row_of = None if members["complete"] else _rows_of(shown)
+    names = names_of(members["ids"], members["count"])
+    found = []
+    for cell, member in enumerate(shown[:FIRST]):
+        row = member if row_of is None else row_of[member]
+        numbers = {name: int(column[row]) for name, column in columns.items()}
+        found.append({"cell": cell, "id": text.shortened(names[row]), **numbers})
+    return found
+
+
+def _rows_of(shown: list[int]) -> dict[int, int]:
+    """For each member that is shown its row in the columns, where these hold no others."""
+    return {member: row for row, member in enumerate(sorted(shown))}
+
+
+def for_script(data: dict[str, Any]) -> dict[str, Any]:
+    """The part of the dictionary that the script works on."""
+    shown, members = data["shown"]["members"], data["members"]
+    row_of = _rows_of(shown)
+    return {
+        "size": data["pool"]["size"],
+        "keptAt": data["pool"]["kept_at"],
+        "classes": data["classes"],
+        "columns": data["sheet"]["columns"] if data["sheet"] else 0,
+        "cells": [member if members["complete"] else row_of[member] for member in shown] if data["sheet"] else [],
+        "truth": data["pool"]["truth"] is not None,
+        "members": members,
+    }
 
 
 def policy(style: str, script: str) -> str:
     """What a browser may do with the page: this style, this script, images inside the file, and nothing else."""
     hashes = (
-        base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") for text in (style, script)
+        base64.b64encode(hashlib.sha256(part.encode("utf-8")).digest()).decode("ascii") for part in (style, script)
     )
     return (
         "default-src 'none'; img-src data:; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
@@ -77,21 +178,6 @@ def sheet_rules(sheet: dict[str, Any] | None) -> str:
     return "\n".join(rules) + "\n"
 
 
-def for_script(data: dict[str, Any]) -> dict[str, Any]:
-    """The part of the dictionary that the script works on."""
-    shown, members = data["shown"]["members"], data["members"]
-    row_of = {member: row for row, member in enumerate(sorted(shown))}
-    return {
-        "size": data["pool"]["size"],
-        "keptAt": data["pool"]["kept_at"],
-        "classes": data["classes"],
-        "columns": data["sheet"]["columns"] if data["sheet"] else 0,
-        "cells": [member if members["complete"] else row_of[member] for member in shown] if data["sheet"] else [],
-        "truth": data["pool"]["truth"] is not None,
-        "members": members,
-    }
-
-
 @lru_cache
 def _asset(name: str) -> str:
     return resources.files("wrssl.evaluate.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
@@ -105,6 +191,6 @@ def _environment() -> Environment:
         loader=FunctionLoader(_asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        {name: getattr(words, name) for name in ("percent", "count", "number", "duration", "plural")}
+        {name: getattr(text, name) for name in ("percent", "count", "number", "duration", "plural")}
     )
     return environment

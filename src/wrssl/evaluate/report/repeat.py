@@ -1,30 +1,18 @@
-"""How to make the same run again, from what config.json says."""
+"""How to make the same run again, from what config.json says. What equals a default need not be said."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import shlex
+from collections.abc import Callable
 from typing import Any
 
-# The defaults of ``wrssl.fit`` and ``wrssl.load_scenario``; what equals them need not be said. A test compares them.
-FIT: dict[str, Any] = {
-    "model": "auto", "method": "vat", "weights": "wr", "bn": "weighted", "gate": None, "fallback": True,
-    "method_options": {}, "weight_options": {}, "batch_size": 100, "lr": None, "budget": "halves", "head": None,
-    "fast": True, "false_drop_rate": 0.05, "devices": 1, "strategy": "auto", "precision": "32-true",
-}  # fmt: skip
+from wrssl.config import ARRAY, OWN_MODULE, FitConfig
+from wrssl.data import Scenario, load_scenario
+
 ALWAYS = ("steps", "seed", "threads", "device")  # said in any case: the machine or the data would choose another
-LOAD: dict[str, Any] = {
-    "ratio": 0.5,
-    "mode": "replace",
-    "seed": 0,
-    "clean": False,
-    "labels_per_class": None,
-    "validation_size": None,
-    "unlabeled_size": None,
-}
 FOLDERS = ("labeled", "unlabeled", "validation", "test", "image_size", "augment")  # options of the command line
-FROM_FOLDERS: dict[str, Any] = {"image_size": 32, "seed": 0, "cache_dir": None, "max_pixels": 100_000_000}
-OWN_MODULE, ARRAY = "own module", "array"  # how config.json names what only the caller has
 DOTS = "..."
 
 
@@ -44,33 +32,41 @@ def repeat(config: dict[str, Any]) -> dict[str, Any]:
     if "ratio" not in scenario and not scenario.get("folders"):
         missing.append("the data, which came as arrays")
     chosen = _chosen(config)
-    sayable = not missing and _sayable(config, scenario)
+    possible = not missing and _is_command(config, scenario)
     return {
-        "command": _command(chosen, scenario) if sayable else None,
+        "command": _command(chosen, scenario) if possible else None,
         "python": _python(chosen, scenario),
         "missing": " and ".join(missing) or None,
     }
 
 
 def _chosen(config: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of ``fit`` that differ from its defaults, and those that are always said."""
-    given = {name: config[name] for name in (*FIT, *ALWAYS) if name in config}
+    """The arguments of ``fit`` that differ from its defaults, and after them those that are always said."""
+    defaults = FitConfig().stored()
+    names = [name for name in defaults if name not in ALWAYS]
+    given = {name: config[name] for name in (*names, *ALWAYS) if name in config}
     if not config.get("lr_given", True):
         given.pop("lr", None)
-    return {k: v for k, v in given.items() if k in ALWAYS or v != FIT[k]}
+    return {name: value for name, value in given.items() if name in ALWAYS or value != defaults[name]}
+
+
+def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
 
 
 def _data_options(scenario: dict[str, Any]) -> dict[str, Any]:
     """The arguments of ``load_scenario`` or ``from_folders`` that have to be said."""
     if "ratio" in scenario:
-        return {k: v for k, v in scenario.items() if k != "name" and (k not in LOAD or v != LOAD[k])}
-    given = dict(scenario.get("folders") or {})
-    height, width = size if isinstance(size := given.get("image_size"), (list, tuple)) else (size, size)
-    given |= {"image_size": height if height == width else (height, width)}
-    return {k: v for k, v in given.items() if v is not None and (k not in FROM_FOLDERS or v != FROM_FOLDERS[k])}
+        given, defaults = {k: v for k, v in scenario.items() if k != "name"}, _defaults(load_scenario)
+    else:
+        found = dict(scenario.get("folders") or {})
+        height, width = size if isinstance(size := found.get("image_size"), (list, tuple)) else (size, size)
+        found |= {"image_size": height if height == width else (height, width)}
+        given, defaults = {k: v for k, v in found.items() if v is not None}, _defaults(Scenario.from_folders)
+    return {k: v for k, v in given.items() if k not in defaults or v != defaults[k]}
 
 
-def _sayable(config: dict[str, Any], scenario: dict[str, Any]) -> bool:
+def _is_command(config: dict[str, Any], scenario: dict[str, Any]) -> bool:
     """The command line has one seed for data and training, and no option for the head or for rarer ones of folders."""
     folders = scenario.get("folders")
     given = _data_options(scenario)

@@ -1,4 +1,4 @@
-"""Pictures of chosen pool members, all on one sheet: one image is smaller than a thousand, and decoded once."""
+"""Pictures of chosen pool members, all on one sheet: one image is smaller than a thousand, and is decoded once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wrssl.evaluate.report.plain import thinned
+from wrssl.evaluate.report.text import thinned
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
@@ -26,7 +26,7 @@ SAMPLE = 64  # images that the range of unusual floats is read from
 
 
 def sheet(pool: Tensor, chosen: Sequence[int]) -> dict[str, Any] | None:
-    """The chosen images in their order, at most ``COLUMNS`` in a line; None for what is no image.
+    """The chosen images in their order, at most ``COLUMNS`` in a line, of at most ``BUDGET`` bytes; None for tables.
 
     Args:
         pool: (M, C, H, W) or (M, F).
@@ -38,7 +38,7 @@ def sheet(pool: Tensor, chosen: Sequence[int]) -> dict[str, Any] | None:
     limits, fit = value_range(pool, chosen), min(1.0, SIDE / max(height, width))
     for quality, scale in TRIES:
         size = max(1, round(width * fit * scale)), max(1, round(height * fit * scale))
-        kind, data = _smaller(_pasted(pool, chosen, limits, size), quality)
+        kind, data = _encoded(_pasted(pool, chosen, limits, size), quality)
         if len(data) <= BUDGET:
             break
     return {
@@ -70,8 +70,8 @@ def picture(row: Tensor, limits: tuple[float, float]) -> NDArray[np.uint8]:
     if shown.dtype != torch.uint8:
         low, high = limits
         shown = ((shown.float() - low) / (high - low) * 255).round().clamp(0, 255).to(torch.uint8)
-    seen: NDArray[np.uint8] = shown.permute(1, 2, 0).contiguous().numpy()
-    return seen[:, :, 0] if seen.shape[2] == 1 else seen
+    pixels: NDArray[np.uint8] = shown.permute(1, 2, 0).contiguous().numpy()
+    return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
 
 
 def _pasted(pool: Tensor, chosen: Sequence[int], limits: tuple[float, float], size: tuple[int, int]) -> Picture:
@@ -87,8 +87,8 @@ def _pasted(pool: Tensor, chosen: Sequence[int], limits: tuple[float, float], si
     return whole
 
 
-def _smaller(image: Picture, quality: int) -> tuple[str, bytes]:
-    """PNG, which loses nothing, unless JPEG is clearly smaller; of many colour pictures it always is."""
+def _encoded(image: Picture, quality: int) -> tuple[str, bytes]:
+    """PNG, which loses nothing, unless JPEG is clearly smaller; for many colour pictures it always is."""
     jpeg = _written(image, "jpeg", quality=quality, subsampling=0)
     if image.mode == "RGB" and image.width * image.height > COLOURFUL:
         return "jpeg", jpeg

@@ -1,4 +1,4 @@
-// What a reader changes, and what follows from it.
+// The controls, and what they change in the page.
 const PAGE = 60;
 const at = (id) => document.getElementById(id);
 let shown = PAGE;

@@ -6,7 +6,7 @@ function ordered(key) {
     const [name, down] = key.split('-');
     const values = pool[name];
     const rows = Uint32Array.from({ length: data.members.count }, (_, i) => i);
-    // Equal values: the most foreign first, then as in the pool.
+    // Equal values: the highest ood_score first, then as in the pool.
     rows.sort((a, b) => (down ? values[b] - values[a] : values[a] - values[b]) || pool.ood_score[b] - pool.ood_score[a] || a - b);
     orders.set(key, rows);
   }

@@ -63,6 +63,6 @@ function tableRow(row, kept) {
     element('td', '', two(pool.ood_score[row])), element('td', `left ${word}`, word),
     element('td', 'left', data.classes[pool.label[row]]), element('td', '', two(pool.confidence[row])),
     element('td', '', pool.cluster[row] ? String(pool.cluster[row] - 1) : '–'));
-  if (data.truth) made.append(element('td', 'left', ['own', 'foreign', '–'][pool.truth[row]]));
+  if (data.truth) made.append(element('td', 'left', ['belongs', 'does not belong', '–'][pool.truth[row]]));
   return made;
 }

@@ -1,4 +1,4 @@
-// The pool, as the page holds it: columns of whole numbers and the ids.
+// The pool as the page holds it: columns of whole numbers, and the ids.
 const data = JSON.parse(document.getElementById('data').textContent);
 const WORDS = ['keep', 'doubt', 'drop'];
 const UNIT = 10000; // weights and scores are stored in ten thousandths, weights rounded down
