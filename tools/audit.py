@@ -1,4 +1,4 @@
-"""Known vulnerabilities in what is installed: pip-audit, with a summary that calls nothing clean that was not looked up.
+"""Known vulnerabilities in what is installed: pip-audit, and a summary that calls nothing clean that was not looked up.
 
 Run it as `make audit`. It ends with 1 where a vulnerability is known, and with 0 otherwise, also where nothing could be
 looked up, as without a network; the line that it prints says which of the two it was.

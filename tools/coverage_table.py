@@ -1,9 +1,10 @@
-"""Which share of the lines of every room ran in the tests, from the data that ``make coverage`` left.
+"""Which share of the lines of every file ran in the tests, from the data that ``make coverage`` left.
 
     .venv/bin/python tools/coverage_table.py docs/results/campaign/coverage.csv
 
-Writes one row per file, prints the share of all, and ends with an error below ``LEAST``. Lines inside of loops that
-numba compiles count as not run, since nothing can watch them there.
+Writes one row per file of the three packages, prints the share of all, and ends with an error below ``LEAST``. Files of
+``wrssl`` are named within the package, so that they begin with their room, others with their package. Lines within
+loops that numba compiles count as not run, since nothing can watch them there.
 """
 
 from __future__ import annotations
@@ -16,7 +17,19 @@ import tempfile
 from pathlib import Path
 
 LEAST = 90.0  # percent
-SOURCE = Path("src") / "wrssl"
+SOURCES = {  # folder of a package, and where its files' names begin
+    Path("src/wrssl"): Path("src/wrssl"),
+    Path("reproduction/src/wrssl_reproduction"): Path("reproduction/src"),
+    Path("benchmarks/src/wrssl_bench"): Path("benchmarks/src"),
+}
+
+
+def name_of(path: Path) -> str | None:
+    """The name of a file, by its path in the project; None for files that belong to no package."""
+    for package, start in SOURCES.items():
+        if package in path.parents:
+            return path.relative_to(start).as_posix()
+    return None
 
 
 def measured() -> dict[str, tuple[int, int]]:
@@ -26,9 +39,11 @@ def measured() -> dict[str, tuple[int, int]]:
         subprocess.run([sys.executable, "-m", "coverage", "json", "--quiet", "-o", str(path)], check=True)
         files = json.loads(path.read_text())["files"]
     found = {}
-    for name, content in files.items():
-        numbers = content["summary"]
-        found[Path(name).as_posix().partition("wrssl/")[2]] = (numbers["num_statements"], numbers["covered_lines"])
+    for file, content in files.items():
+        path, numbers = Path(file), content["summary"]
+        name = name_of(path.relative_to(Path.cwd()) if path.is_absolute() else path)
+        if name is not None:
+            found[name] = (numbers["num_statements"], numbers["covered_lines"])
     return found
 
 
@@ -40,9 +55,9 @@ def share(statements: int, ran: int) -> float:
 def main() -> None:
     """Write the table of what ``make coverage`` left."""
     files = measured()
-    missing = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")} - set(files)
+    missing = {name_of(path) for package in SOURCES for path in package.rglob("*.py")} - set(files)
     if missing:
-        sys.exit(f"no data for {sorted(missing)[0]} and {len(missing) - 1} other files; run: make coverage")
+        sys.exit(f"no data for {min(map(str, missing))} and {len(missing) - 1} other files; run: make coverage")
     target = Path(sys.argv[1])
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("w", newline="", encoding="utf-8") as file:

@@ -4,6 +4,8 @@ import hashlib
 
 import pytest
 
+from wrssl.registry import METHODS, SOLVERS
+from wrssl_reproduction import published_code
 from wrssl_reproduction.cell import Cell
 from wrssl_reproduction.run import Outcome
 
@@ -42,6 +44,14 @@ class FakeRun:
 @pytest.fixture
 def fake_run() -> FakeRun:
     return FakeRun()
+
+
+@pytest.fixture(autouse=True)
+def published_names():
+    """Solver and methods of the published code are registered, and gone after the test."""
+    with METHODS.isolated(), SOLVERS.isolated():
+        published_code.register()
+        yield
 
 
 @pytest.fixture

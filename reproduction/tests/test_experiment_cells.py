@@ -18,6 +18,7 @@ from wrssl_reproduction.catalogue.cells import LEARNER, OPTIONS, ORACLE, PAPERS,
 from wrssl_reproduction.cell import ANY, EVERYWHERE, Cell, Label, label_text, merged, read_labels
 from wrssl_reproduction.cost import cell_seconds, in_words, wall_seconds
 from wrssl_reproduction.experiment import ACCURACY, TIME
+from wrssl_reproduction.published_code import PSEUDO_LABELS
 from wrssl_reproduction.run import OPTIONS as WEIGHT_OPTIONS
 
 COUNTS = {  # runs with the paper's five seeds, and with the quick budget's one
@@ -50,6 +51,7 @@ def test_every_cell_is_valid_and_there_once(name, budget):
         assert cell.ood in (*list_scenarios()[cell.dataset], ANY)
         assert cell.model in list_models()
         assert cell.method in wrssl.list_methods()
+        assert cell.compat is None or PSEUDO_LABELS[cell.compat] in wrssl.list_methods()
         assert cell.weights in wrssl.list_weightings()
         assert cell.bn in ("batch", "frozen", "weighted")
         assert cell.mode in ("replace", "add")

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import wrssl
-from wrssl.bench.trainers import make_trainer
 from wrssl.training import weight_history
 from wrssl.training.weight_history import BINS, WeightHistory
+from wrssl_bench.steps import make_trainer
 
 WEIGHTINGS = ["wr", "prior", "wr-instance", "wr-cluster", "l2rw", "mwn", "ds3l", "uasd", "none", "oracle"]
 

@@ -10,7 +10,9 @@ import pytest
 import wrssl
 
 SOURCE = Path(wrssl.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = (SOURCE, ROOT / "reproduction" / "src", ROOT / "benchmarks" / "src")
+FILES = [path for place in PLACES for path in sorted(place.rglob("*.py"))]
 CALLS = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
 ATTRIBUTES = {
     "pickle.load", "pickle.loads", "pickle.Unpickler", "torch.load", "torch.jit.load", "torch.hub.load", "joblib.load",
@@ -51,9 +53,13 @@ def dangers(text):
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def name_of(path):
+    return path.relative_to(SOURCE if SOURCE in path.parents else ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_nothing_from_outside_is_executed(path):
-    assert dangers(path.read_text(encoding="utf-8")) == DECLARED.get(path.relative_to(SOURCE).as_posix(), set())
+    assert dangers(path.read_text(encoding="utf-8")) == DECLARED.get(name_of(path), set())
 
 
 @pytest.mark.parametrize(
