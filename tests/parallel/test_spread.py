@@ -40,7 +40,7 @@ def work(model, group, rows, kind, policy):
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(rows, 4, generator=generator, dtype=torch.float64).requires_grad_()
     y, w = torch.arange(rows) % 3, torch.rand(rows, generator=generator, dtype=torch.float64)
-    net = PolicyNet(split(model, x.detach()), policy, fast=False)  # tracing is not for threads
+    net = PolicyNet(split(model, x.detach()), policy)
     net.use(Devices(group))
     net.weights = w
     loss = (w * F.cross_entropy(net.head(net.features(x, kind)), y, reduction="none")).mean()
