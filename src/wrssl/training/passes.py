@@ -27,9 +27,7 @@ class PolicyNet:
         prepare: makes the backbone that runs from the one that was split off, here and for twins; None keeps it.
     """
 
-    def __init__(
-        self, parts: Split, policy: str, prepare: Callable[[nn.Module], nn.Module] | None = None
-    ) -> None:
+    def __init__(self, parts: Split, policy: str, prepare: Callable[[nn.Module], nn.Module] | None = None) -> None:
         self.prepare = prepare
         self.parts = parts if prepare is None else replace(parts, backbone=prepare(parts.backbone))
         self.policy, self.table = policy, policy_table(policy)
