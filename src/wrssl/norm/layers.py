@@ -113,6 +113,11 @@ class Weighted(_BatchNorm):
             self.move_running(result.mean, result.variance * result.correction, result.counted)
         return result.y if x is input else result.y.to(input.dtype)
 
+    def __prepare_scriptable__(self) -> nn.Module:
+        raise ModelError(
+            "torch.jit.script cannot compile weighted layers; call convert_batchnorm(model, back=True) first."
+        )
+
     def move_running(self, mean: Tensor, variance: Tensor, counted: Tensor | int) -> None:
         """Update the buffers with the statistics that were used; where those are the buffers, this changes nothing.
 
