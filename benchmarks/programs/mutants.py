@@ -75,7 +75,7 @@ PARTS = {
     "src/wrssl/norm": [
         "tests/norm/test_rows.py",
         "tests/norm/test_counts.py",
-        "tests/norm/test_table_loops.py",
+        "tests/norm/test_table.py",
         "tests/norm/test_policies.py",
         "tests/norm/test_parts.py",
         "tests/norm/test_identities.py",
@@ -129,10 +129,10 @@ FIRST = {
     "composed.py": "tests/norm/test_identities.py",
     "context.py": "tests/norm/test_edges.py",
     "layers.py": "tests/norm/test_edges.py",
-    "convert.py": "tests/norm/test_convert.py",
     "native.py": "tests/norm/test_native.py",
     "policies.py": "tests/norm/test_policies.py",
-    "table_function.py": "tests/norm/test_native_routes.py",
+    "moments.py": "tests/norm/test_counts.py",
+    "table.py": "tests/norm/test_table.py",
 }
 
 

@@ -10,20 +10,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call
 
-from wrssl.fast import compiled, kernel, tensors
-from wrssl.fast.block import BareBlock, FusedBlock
-from wrssl.fast.conditions import constant_parameters
-from wrssl.fast.window import WindowConv
-from wrssl.hypergrad import tangent
+from wrssl.fast.block import BareBlock, FusedBlock, WindowConv
+from wrssl.hypergrad.forward import tangent
 from wrssl.norm import Source, WeightedBatchNorm2d, statistics
 
 W = torch.tensor([0.9, 0.1, 0.0, 0.5, 1.0], dtype=torch.float64)
-
-
-@pytest.fixture(params=[compiled, tensors], ids=["compiled", "tensors"], autouse=True)
-def which_loops(request, monkeypatch):
-    """Every test of a block runs on both kinds of loops."""
-    monkeypatch.setattr(kernel, "loops", lambda: request.param)
 
 
 NAMES = ("conv.weight", "conv.bias", "norm.weight", "norm.bias")
@@ -34,7 +25,7 @@ CASES = {
     "weighted": (Source.WEIGHTED, True, W),
     "weighted, all ones": (Source.WEIGHTED, True, torch.ones_like(W)),
     "weighted, one member": (Source.WEIGHTED, True, torch.eye(5, dtype=torch.float64)[3]),
-    "weighted, nobody counts": (Source.WEIGHTED, True, torch.zeros_like(W)),
+    "weighted, all zero": (Source.WEIGHTED, True, torch.zeros_like(W)),
 }
 
 
@@ -85,7 +76,7 @@ def test_values_gradients_and_buffers(case, sizes, momentum):
         torch.testing.assert_close(ours, theirs, atol=2e-12, rtol=1e-10)
 
 
-@pytest.mark.parametrize("case", [CASES[k] for k in ("batch", "running", "weighted", "weighted, nobody counts")])
+@pytest.mark.parametrize("case", [CASES[k] for k in ("batch", "running", "weighted", "weighted, all zero")])
 def test_forward_mode(case):
     conv, norm = layers()
     both, x = nn.ModuleDict({"conv": conv, "norm": norm}), images()
@@ -139,14 +130,9 @@ def test_without_batch_norm_gradcheck_in_both_modes():
     assert torch.autograd.gradcheck(run, inputs, check_forward_ad=True, fast_mode=True)
 
 
-def test_without_batch_norm_elsewhere_and_with_constant_parameters():
+def test_without_batch_norm_where_the_kernel_does_not_fit_and_with_changed_parameters():
     conv, _ = layers()
-    block, x = BareBlock(conv), images().requires_grad_()
-    with constant_parameters():
-        y = block(x)
-    y.sum().backward()
-    assert conv.weight.grad is None
-    assert float(x.grad.abs().max()) > 0
+    block, x = BareBlock(conv), images()
     odd = images(side=13)
     torch.testing.assert_close(block(odd), F.max_pool2d(F.relu(conv(odd)), 2), atol=0, rtol=0)
     with torch.no_grad():
@@ -171,7 +157,7 @@ def test_gradcheck_in_both_modes():
 
 
 def test_float32_at_a_mean_a_thousand_deviations_away():
-    """Faraway examples: the variance must not be a difference of large squares."""
+    """Far away the variance must not be a difference of large squares."""
     conv, norm = layers(dtype=torch.float32)
     x = images(dtype=torch.float32) + 1000
     got, expected = FusedBlock(conv, norm)(x), plain(conv.double(), norm.double(), x.double())
@@ -179,7 +165,7 @@ def test_float32_at_a_mean_a_thousand_deviations_away():
 
 
 def test_graphs_do_not_disturb_each_other():
-    """Memory is lent to one graph at a time: two passes, then both backwards, one of them twice."""
+    """Memory belongs to one graph at a time: two passes, then both backwards, one of them twice."""
     conv, norm = layers()
     block = FusedBlock(conv, norm)
     x, z = images(), images().flip(0) * 2
@@ -195,7 +181,7 @@ def test_graphs_do_not_disturb_each_other():
         torch.testing.assert_close(got, expected[1], atol=1e-10, rtol=1e-10)
 
 
-def test_a_graph_and_its_memory_go_when_nobody_holds_the_result():
+def test_a_graph_and_its_memory_are_released_with_the_result():
     """A cycle through torch's own objects would never be collected, and every pass would cost its memory anew."""
     conv, norm = layers()
     block = FusedBlock(conv, norm)
@@ -235,46 +221,77 @@ def test_second_derivatives_are_refused_not_wrong():
         g.sum().backward()
 
 
-def test_constant_parameters_leave_the_gradient_of_the_input():
+@pytest.mark.parametrize("with_norm", [True, False])
+def test_only_parameters_that_require_a_gradient_get_one(with_norm):
     conv, norm = layers()
-    block, gradients = FusedBlock(conv, norm), []
-    for constant in (False, True):
+    block = FusedBlock(conv, norm) if with_norm else BareBlock(conv)
+    parameters = dict(nn.ModuleDict({"conv": conv, "norm": norm}).named_parameters())
+    found = {}
+    for wanted in (set(NAMES), {"conv.weight"}, {"norm.bias", "conv.bias"}, set()):
+        for name, p in parameters.items():
+            p.requires_grad_(name in wanted)
+            p.grad = None
         x = images().requires_grad_()
-        with statistics([norm], Source.BATCH, False, None):
-            if constant:
-                with constant_parameters():
-                    y = block(x)
-            else:
-                y = block(x)
-        y.square().sum().backward()
-        gradients.append(x.grad)
-        assert (conv.weight.grad is None) is constant
-        conv.zero_grad()
-        norm.zero_grad()
-    torch.testing.assert_close(*gradients, atol=0, rtol=0)
+        with statistics([norm], Source.RUNNING, False, None):
+            block(x).square().sum().backward()
+        gradients = {name: p.grad for name, p in parameters.items() if p.grad is not None}
+        assert set(gradients) == {name for name in wanted if with_norm or name.startswith("conv")}
+        for name, gradient in {"x": x.grad, **gradients}.items():
+            assert float(gradient.abs().max()) > 0
+            torch.testing.assert_close(gradient, found.setdefault(name, gradient), atol=0, rtol=0)
 
 
-@pytest.mark.parametrize("how", ["optimiser", "fused optimiser", "load_state_dict", "copy_", "replaced"])
+def change(how, conv, norm):
+    """Change the parameters, in the ways that a program has."""
+    parameters = [*conv.parameters(), *norm.parameters()]
+    with torch.no_grad():
+        if how == "optimizer":
+            torch.optim.Adam(parameters, lr=0.1, fused=False).step()
+        elif how == "fused optimizer":  # does not raise the versions of the parameters
+            torch.optim.Adam(parameters, lr=0.1, fused=True).step()
+        elif how == "load_state_dict":
+            conv.load_state_dict({k: v * 2 + 1 for k, v in conv.state_dict().items()})
+        elif how == "copy_":
+            norm.weight.copy_(-norm.weight)
+        elif how == ".data":  # does not raise them either
+            conv.weight.data[:, 0].mul_(-2)
+            norm.weight.data.mul_(2)
+        elif how == "numpy":
+            conv.weight.numpy()[:, 0] *= 3
+        elif how == "replaced":
+            conv.weight = nn.Parameter(conv.weight.detach() * 2 + 1)
+        elif how == "type":
+            conv.float()
+            norm.float()
+
+
+@pytest.mark.parametrize(
+    "how", ["optimizer", "fused optimizer", "load_state_dict", "copy_", ".data", "numpy", "replaced", "type"]
+)
 def test_changed_parameters_are_seen(how):
-    """The expanded kernel is kept between passes; whoever changes a parameter must see the change."""
+    """The expanded kernel is kept between passes, however the parameters change."""
     conv, norm = layers()
     block, x = FusedBlock(conv, norm), images()
-    block(x).sum().backward()
-    if how == "optimiser":
-        torch.optim.Adam([*conv.parameters(), *norm.parameters()], lr=0.1).step()
-    elif how == "fused optimiser":  # which does not count versions; the training step does it instead
-        parameters = [*conv.parameters(), *norm.parameters()]
-        torch.optim.Adam(parameters, lr=0.1, fused=True).step()
-        torch.autograd.graph.increment_version(parameters)
-    elif how == "load_state_dict":
-        conv.load_state_dict({k: v * 2 + 1 for k, v in conv.state_dict().items()})
-    elif how == "copy_":
-        with torch.no_grad():
-            norm.weight.copy_(-norm.weight)
-    else:
-        conv.weight = nn.Parameter(conv.weight.detach() * 2 + 1)
+    before = block(x)
+    before.sum().backward()
+    change(how, conv, norm)
     with statistics([norm], Source.BATCH, False, None):
-        torch.testing.assert_close(block(x), plain(conv, norm, x), atol=1e-12, rtol=1e-10)
+        got, expected = block(x.to(conv.weight)), plain(conv, norm, x.to(conv.weight))
+    if how == "type":
+        assert got.dtype == torch.float32
+        torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
+    else:
+        torch.testing.assert_close(got, expected, atol=1e-12, rtol=1e-10)
+        assert not torch.allclose(got, before)
+
+
+def test_the_expanded_kernel_is_kept_while_the_parameters_stay():
+    conv, norm = layers()
+    block, x = FusedBlock(conv, norm), images()
+    kernel = block.kernel_for(x, conv)
+    first = block.widen(kernel, conv.weight, norm.weight)
+    assert block.widen(kernel, conv.weight.clone(), norm.weight) is first
+    assert block.widen(kernel, conv.weight, -norm.weight) is not first
 
 
 @pytest.mark.parametrize("what", ["odd size", "autocast", "half", "functorch", "eval"])

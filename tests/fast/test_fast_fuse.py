@@ -1,4 +1,4 @@
-"""Which networks are accelerated, and that the second view is the same network."""
+"""Which networks are accelerated, and that the accelerated module is the same network in every respect."""
 
 from __future__ import annotations
 
@@ -8,18 +8,33 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.func import functional_call
 
 from wrssl.fast import accelerate
-from wrssl.fast.block import BareBlock, FusedBlock
-from wrssl.fast.window import WindowConv
+from wrssl.fast.block import BareBlock, FusedBlock, WindowConv
 from wrssl.models import build_model, split
-from wrssl.norm import convert_batchnorm
+from wrssl.norm import Part, Source, convert_batchnorm, statistics, weighted_layers
 
 
-def kinds(view: nn.Module | None) -> list[type]:
-    return (
-        [] if view is None else [type(m) for m in view.children() if isinstance(m, BareBlock | FusedBlock | WindowConv)]
-    )
+def kinds(module: nn.Module) -> list[type]:
+    """The blocks in an accelerated module, which has them in its view."""
+    view = getattr(module, "_forms", (None, module))[1]
+    return [type(m) for m in view.children() if isinstance(m, BareBlock | FusedBlock | WindowConv)]
+
+
+def functions(output: torch.Tensor) -> set[str]:
+    """The names of the functions in a graph."""
+    nodes, seen = [output.grad_fn], {}
+    while nodes:
+        node = nodes.pop()
+        if node is not None and node not in seen:
+            seen[node] = node.name()
+            nodes += [below for below, _ in node.next_functions]
+    return set(seen.values())
+
+
+def is_fused(output: torch.Tensor) -> bool:
+    return "ConvNormPoolBackward" in functions(output)
 
 
 def network(*extra: nn.Module) -> nn.Sequential:
@@ -110,6 +125,18 @@ class Dropping(nn.Module):
         return F.dropout(self.body(x), 0.5, self.training)
 
 
+class Computed(nn.Module):
+    """A trace would keep the result of what is computed from buffers alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = network()
+        self.register_buffer("scale", torch.tensor(2.0))
+
+    def forward(self, x):
+        return self.scale.exp() * self.body(x)
+
+
 def hooked() -> nn.Module:
     net = network()
     net[0].register_forward_hook(lambda *_: None)
@@ -127,6 +154,7 @@ def without(number: int, replacement: nn.Module) -> nn.Module:
     [
         Branching(),
         Dropping(),
+        Computed(),
         convert_batchnorm(Reused()),
         hooked(),
         torch.nn.utils.parametrizations.weight_norm(network()[0]),
@@ -150,8 +178,16 @@ def test_what_does_not_fit_is_left_alone(net):
     assert not {FusedBlock, BareBlock} & set(kinds(accelerate(net)))
 
 
-def test_other_devices_run_as_they_are():
-    assert accelerate(network(), "meta") is None
+@pytest.mark.parametrize(
+    "net", [Branching(), hooked(), without(2, nn.Tanh()), nn.Linear(3, 2)], ids=lambda n: type(n).__name__
+)
+def test_where_nothing_can_be_fused_the_module_itself_comes_back(net):
+    assert accelerate(net) is net
+
+
+def test_on_other_devices_the_module_itself_comes_back():
+    net = network()
+    assert accelerate(net, torch.device("meta")) is net
 
 
 def test_modes_stay_as_they_were():
@@ -166,3 +202,116 @@ def test_a_dropout_module_follows_the_mode():
     view, x = accelerate(net), torch.rand(3, 1, 8, 8)
     view.eval()
     assert torch.equal(view(x), view(x))
+
+
+class Scaled(nn.Module):
+    """Tensors of a container itself: a parameter, a buffer and a plain attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.scale = network(), nn.Parameter(torch.tensor(2.0))
+        self.register_buffer("shift", torch.tensor(0.5))
+        self.plain = torch.tensor(3.0)
+
+    def forward(self, x):
+        return self.scale * self.body(x) * self.plain + self.shift
+
+
+def test_names_and_tensors_are_those_of_the_backbone():
+    net = Scaled()
+    fast = accelerate(net)
+    for kind in ("named_parameters", "named_buffers", "named_modules"):
+        ours, theirs = (dict(getattr(m, kind)()) for m in (fast, net))
+        assert list(ours) == list(theirs)
+        assert all(ours[name] is theirs[name] for name in ours if name)
+    assert list(fast.state_dict()) == list(net.state_dict())
+
+
+@pytest.mark.parametrize("how", ["replaced", "functional", "type", "loaded"])
+def test_changed_tensors_of_a_container_are_seen(how):
+    net, x = Scaled().eval(), torch.rand(3, 1, 8, 8)
+    fast, other = accelerate(net), copy.deepcopy(net)
+    with torch.no_grad():
+        other.scale.fill_(5)
+        other.shift.fill_(-1)
+    state = {**dict(other.named_parameters()), **dict(other.named_buffers())}
+    if how == "replaced":
+        net.scale, net.shift = nn.Parameter(other.scale.detach().clone()), other.shift.clone()
+    elif how == "type":
+        net.double()
+        x, other = x.double(), copy.deepcopy(net)
+    elif how == "loaded":
+        fast.load_state_dict(other.state_dict())
+    got = functional_call(fast, state, (x,)) if how == "functional" else fast(x)
+    assert is_fused(got)
+    torch.testing.assert_close(got, other(x), atol=1e-5, rtol=1e-4)
+
+
+def test_modes_reach_every_layer():
+    net = nn.Sequential(*network(nn.Dropout(0.5)))
+    fast = accelerate(net)
+    for mode in (False, True):
+        fast.train(mode)
+        assert {m.training for m in (fast, *net.modules())} == {mode}
+
+
+@pytest.mark.parametrize("kind", ["hook", "pre-hook", "of a container"])
+def test_under_hooks_the_backbone_runs(kind):
+    net, x, seen = nn.Sequential(network()), torch.rand(3, 1, 8, 8), []
+    fast = accelerate(net)
+    layer = net[0][2] if kind != "of a container" else net[0]  # a ReLU that no block calls
+    register = layer.register_forward_pre_hook if kind == "pre-hook" else layer.register_forward_hook
+    handle = register(lambda *_: seen.append(1))
+    assert not is_fused(fast(x))
+    assert seen == [1]
+    handle.remove()
+    assert is_fused(fast(x))
+    assert seen == [1]
+
+
+def test_a_batch_that_is_spread_over_processes_runs_through_the_layers():
+    net, x = network(), torch.rand(4, 1, 8, 8)
+    fast, layers = accelerate(net), weighted_layers(net)
+    sizes = []
+    part = Part(slice(0, 4), 4, lambda sums: sizes.append(sums.shape) or sums)
+    with statistics(layers, Source.BATCH, False, None, part=part):
+        output = fast(x)
+    assert not is_fused(output)
+    assert sizes  # the sums have been exchanged
+    with statistics(layers, Source.BATCH, False, None):
+        torch.testing.assert_close(fast(x), output, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("what", ["autocast", "vmap", "weights with gradient"])
+def test_elsewhere_the_layers_run(what):
+    net, x = network(), torch.rand(4, 1, 8, 8)
+    fast, layers = accelerate(net), weighted_layers(net)
+    w = torch.rand(4, requires_grad=True) if what == "weights with gradient" else None
+    source = Source.BATCH if w is None else Source.WEIGHTED
+    with statistics(layers, source, False, w), torch.autocast("cpu", enabled=what == "autocast"):
+        got, expected = (torch.func.vmap(m)(x[None])[0] if what == "vmap" else m(x) for m in (fast, net))
+    assert not is_fused(got)
+    torch.testing.assert_close(got, expected, atol=0, rtol=0)
+
+
+def test_a_network_in_training_follows_a_fused_optimizer():
+    """Bit by bit the parameters of a training in which nothing can be kept from one step to the next."""
+    x, y = torch.rand(20, 1, 28, 28, generator=torch.Generator().manual_seed(1)), torch.arange(20) % 10
+    results = []
+    for kept in (True, False):
+        model = convert_batchnorm(build_model("lenet", (1, 28, 28), 10, torch.Generator().manual_seed(0)))
+        parts = split(model, x)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)
+        fast = accelerate(parts.backbone)
+        for _ in range(5):
+            fast = fast if kept else accelerate(parts.backbone)
+            for rows in (slice(0, 12), slice(12, 20)):
+                F.cross_entropy(parts.head(fast(x[rows])), y[rows]).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert is_fused(fast(x))
+        results.append(model.state_dict())
+    start = build_model("lenet", (1, 28, 28), 10, torch.Generator().manual_seed(0)).state_dict()
+    for name, value in results[0].items():
+        assert torch.equal(value, results[1][name]), name
+        assert not torch.equal(value, start[name]) or name.endswith(("conv1.bias", "conv2.bias", "conv3.bias")), name

@@ -6,9 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from wrssl.fast import compiled, tensors
-from wrssl.fast.buffers import Buffers
-from wrssl.fast.geometry import Geometry
+from wrssl.fast import loops
+from wrssl.fast.geometry import Buffers, Geometry
 
 GEOMETRIES = [
     Geometry(1, 6, (5, 5), (2, 2), 28, 28),
@@ -33,12 +32,7 @@ def geometry(request):
 WEIGHT = torch.tensor([0.3, 1.0, 1.7], dtype=torch.float64)
 
 
-@pytest.fixture(params=[compiled, tensors], ids=["compiled", "tensors"])
-def loops(request):
-    return request.param
-
-
-def gather(loops, geometry, x, average=None):
+def gather(geometry, x, average=None):
     """All A_y, (down, inputs, right·N), and the mean of the product."""
     image = geometry.image(x, Buffers().lease())
     a = torch.full((*geometry.line, len(x)), torch.nan, dtype=x.dtype)
@@ -47,11 +41,11 @@ def gather(loops, geometry, x, average=None):
     return geometry.windows(a), mean
 
 
-def test_the_product_is_the_convolution(geometry, loops):
+def test_the_product_is_the_convolution(geometry):
     x = doubles(3, geometry.channels, geometry.height, geometry.width)
     weight = doubles(geometry.out_channels, geometry.channels, *geometry.kernel, seed=1)
     down, right = geometry.pooled
-    planes = geometry.expand(weight) @ gather(loops, geometry, x)[0]
+    planes = geometry.expand(weight) @ gather(geometry, x)[0]
     planes = planes.view(down, 2, 2, geometry.out_channels, right, 3)  # y, dx, dy, ...
     expected = F.conv2d(x, weight, padding=geometry.padding)
     for dx in (0, 1):
@@ -68,18 +62,18 @@ def test_images_of_any_strides(geometry):
     assert torch.equal(geometry.crop(geometry.image(x, lease)), x)
 
 
-def test_gather_also_gives_the_weighted_mean_of_the_product(geometry, loops):
+def test_gather_also_gives_the_weighted_mean_of_the_product(geometry):
     average = doubles(4, geometry.inputs, seed=5)
     x = doubles(3, geometry.channels, geometry.height, geometry.width)
-    windows, mean = gather(loops, geometry, x, average)
+    windows, mean = gather(geometry, x, average)
     expected = ((average @ windows).unflatten(2, (-1, 3)) * WEIGHT).mean((0, 2, 3))
     torch.testing.assert_close(mean, expected, atol=1e-13, rtol=1e-12)
 
 
-def test_scatter_is_the_transpose_of_gather(geometry, loops):
+def test_scatter_is_the_transpose_of_gather(geometry):
     """⟨gather x, a⟩ = ⟨x, scatter a⟩."""
     x = doubles(3, geometry.channels, geometry.height, geometry.width)
-    gathered = gather(loops, geometry, x)[0]
+    gathered = gather(geometry, x)[0]
     a = doubles(*gathered.shape, seed=2)
     back = geometry.crop(loops.scatter(geometry, a, 3))
     assert back.shape == x.shape
@@ -98,7 +92,7 @@ def test_only_even_outputs_fit(side, fits):
     assert Geometry(1, 2, (5, 5), (0, 0), side, side).fits is fits
 
 
-def test_a_padded_image_keeps_its_border_of_zeros_when_memory_is_used_again():
+def test_a_padded_image_keeps_its_border_of_zeros_when_memory_is_reused():
     geometry, buffers = GEOMETRIES[0], Buffers()
     lease = buffers.lease()
     first = geometry.image(doubles(2, 1, 28, 28), lease).clone()
@@ -107,7 +101,7 @@ def test_a_padded_image_keeps_its_border_of_zeros_when_memory_is_used_again():
     assert float(first[:, 0].abs().max()) == 0
 
 
-def test_a_lease_gives_back_at_its_end_and_not_before():
+def test_a_lease_returns_its_tensors_when_it_is_deleted_and_not_before():
     buffers, like = Buffers(), torch.zeros(1)
     lease = buffers.lease()
     first, second = lease.take(like, 3, 4), lease.take(like, 3, 4)

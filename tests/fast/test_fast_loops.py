@@ -1,15 +1,11 @@
-"""The compiled loops and the tensor operations do the same, and what their names say."""
+"""The compiled loops against torch's own operations."""
 
 from __future__ import annotations
-
-import sys
 
 import pytest
 import torch
 
-from wrssl.compiling import SWITCH, compiled_or_tensors
-from wrssl.fast import compiled, tensors
-from wrssl.fast.loops import loops as chosen
+from wrssl.fast import loops
 
 Q, DOWN, RIGHT, N = 3, 2, 3, 5
 POSITIONS = DOWN * RIGHT
@@ -17,22 +13,17 @@ M = POSITIONS * N
 EPS = 1e-5
 
 
-@pytest.fixture(params=[compiled, tensors], ids=["compiled", "tensors"])
-def loops(request):
-    return request.param
-
-
 def doubles(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def product(seed: int) -> torch.Tensor:
-    """What a kernel makes of the windows, before anything is taken away from it."""
+    """The product of a kernel and the windows, before anything is subtracted."""
     return doubles(DOWN, 4 * Q, RIGHT * N, seed=seed)
 
 
 def planes(z: torch.Tensor) -> torch.Tensor:
-    """(dy, dx) first, in the order in which max-pooling looks at them, then channels and positions."""
+    """(dy, dx) first, in the order in which max-pooling reads them, then channels and positions."""
     return z.view(DOWN, 2, 2, Q, -1).permute(2, 1, 3, 0, 4).reshape(4, Q, M)
 
 
@@ -44,11 +35,11 @@ WEIGHT = torch.tensor([0.2, 1.1, 0.0, 2.0, 1.7], dtype=torch.float64)
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_finish(loops, given):
+def test_normalize_pool(given):
     z, mean, size, beta = product(1), doubles(Q, seed=2), doubles(Q, seed=3).abs(), doubles(Q, seed=4)
     variance = doubles(Q, seed=5).abs() if given else None
     top = torch.empty(Q, M).double()
-    y, used, inverse = loops.finish(z, mean, WEIGHT, size, beta, EPS, variance, top)
+    y, used, inverse = loops.normalize_pool(z, mean, WEIGHT, size, beta, EPS, variance, top)
     centred = planes(z) - mean[:, None]
     expected = variance if given else counted(centred.square(), WEIGHT).mean((0, 2))
     torch.testing.assert_close(used, expected, atol=1e-13, rtol=1e-12)
@@ -59,8 +50,8 @@ def test_finish(loops, given):
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_undo(loops, ties):
-    """The gradient of max-pooling goes to the first of the largest; every entry pays its share of the statistics."""
+def test_normalize_pool_backward(ties):
+    """The gradient of max-pooling goes to the first of the largest; every entry shares that of the statistics."""
     z, mean, grad, y = product(8), doubles(Q, seed=7), doubles(Q, M, seed=9), doubles(Q, M, seed=10)
     if ties:
         z = z.round()
@@ -68,7 +59,7 @@ def test_undo(loops, ties):
     size, inverse = doubles(Q, seed=11).abs(), doubles(Q, seed=12).abs()
     centred, dz = planes(z) - mean[:, None], torch.empty_like(z)
     top = centred.amax(0)
-    g1, g2 = loops.undo(grad, y, z, mean, top, WEIGHT, size, inverse, dz)
+    g1, g2 = loops.normalize_pool_backward(grad, y, z, mean, top, WEIGHT, size, inverse, dz)
     g = grad * (y > 0)
     torch.testing.assert_close(g1, g.sum(1), atol=1e-13, rtol=1e-12)
     torch.testing.assert_close(g2, (g * top).sum(1) * inverse, atol=1e-13, rtol=1e-12)
@@ -80,49 +71,36 @@ def test_undo(loops, ties):
     torch.testing.assert_close(planes(dz), expected, atol=1e-13, rtol=1e-12)
 
 
-def test_slopes(loops):
+def test_tangent_sums():
     z, mean, dz = product(14), doubles(Q, seed=13), product(15)
-    first, second = loops.slopes(z, mean, dz, WEIGHT)
+    first, second = loops.tangent_sums(z, mean, dz, WEIGHT)
     along = counted(planes(dz), WEIGHT)
     torch.testing.assert_close(first, along.sum((0, 2)), atol=1e-12, rtol=1e-12)
     torch.testing.assert_close(second, (along * (planes(z) - mean[:, None])).sum((0, 2)), atol=1e-12, rtol=1e-12)
 
 
-def test_followed(loops):
+def test_normalize_pool_tangent():
     z, dz = product(16).round(), product(17)
     shift, scale, slope, level = (doubles(Q, seed=s)[:, None] for s in (18, 19, 20, 21))
     top, y = planes(z).amax(0), doubles(Q, M, seed=22)
-    got = loops.followed(z, dz, *(t.view(-1) for t in (shift, scale, slope, level)), top, y)
+    got = loops.normalize_pool_tangent(z, dz, *(t.view(-1) for t in (shift, scale, slope, level)), top, y)
     winner = torch.tensor(planes(z).numpy().argmax(0))  # the first of the largest
     tangent = planes(dz).gather(0, winner[None])[0]
     expected = (scale * (tangent - shift) + slope * top + level) * (y > 0)
     torch.testing.assert_close(got, expected, atol=1e-13, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["finish", "undo"])
-def test_not_a_number_stays_not_a_number(loops, name):
-    """A run that has gone wrong must be seen to have gone wrong."""
+@pytest.mark.parametrize("name", ["normalize_pool", "normalize_pool_backward"])
+def test_nan_stays_nan(name):
+    """A run that has diverged must be seen to have diverged."""
     z, top, ones = product(1), doubles(Q, M, seed=2).abs(), torch.ones(Q).double()
-    if name == "finish":
+    if name == "normalize_pool":
         z[0, 0, 3] = torch.nan
-        y, variance, _ = loops.finish(z, ones, WEIGHT, ones, ones, EPS, None, top)
+        y, variance, _ = loops.normalize_pool(z, ones, WEIGHT, ones, ones, EPS, None, top)
         assert y[0].isnan().all()
         assert variance[0].isnan()
     else:
         grad, dz = doubles(Q, M, seed=3), torch.empty_like(z)
         grad[0, 3] = torch.nan
-        assert loops.undo(grad, top, z, ones, top, WEIGHT, ones, ones, dz)[0][0].isnan()
+        assert loops.normalize_pool_backward(grad, top, z, ones, top, WEIGHT, ones, ones, dz)[0][0].isnan()
         assert planes(dz)[:, 0, 0].isnan().all()
-
-
-@pytest.mark.parametrize("how", ["switch", "missing"])
-def test_without_numba_tensor_operations_run(how, monkeypatch):
-    compiled_or_tensors.cache_clear()
-    if how == "switch":
-        monkeypatch.setenv(SWITCH, "0")
-    else:
-        monkeypatch.setitem(sys.modules, "wrssl.fast.compiled", None)
-    try:
-        assert chosen() is tensors
-    finally:
-        compiled_or_tensors.cache_clear()

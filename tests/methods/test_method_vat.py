@@ -147,7 +147,7 @@ def agreement(ref, xi):
             head.weight.copy_(weight)
 
         class Net:
-            weights = None
+            weights, module = None, head
 
             def logits(self, inputs, kind, head=head):
                 return head(inputs)

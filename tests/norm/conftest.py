@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from wrssl.norm.native import native_kernels
+from wrssl.norm import Weighted
 
 
 @pytest.fixture(params=["native", "composed"])
-def kernels(request):
+def kernels(request, monkeypatch):
     """Run a test twice: with native kernels where they are possible, and without."""
-    with native_kernels(request.param == "native"):
-        yield request.param
+    monkeypatch.setattr(Weighted, "native", request.param == "native")
+    return request.param

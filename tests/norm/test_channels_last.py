@@ -7,10 +7,9 @@ import copy
 import pytest
 import torch
 
-from wrssl.hypergrad import tangent
-from wrssl.norm import WeightedBatchNorm2d, native, sample_weights
+from wrssl.hypergrad.forward import tangent
+from wrssl.norm import WeightedBatchNorm2d, native, sample_weights, use_native_kernels
 from wrssl.norm.moments import moments
-from wrssl.norm.native import native_kernels
 
 LAST = torch.channels_last
 # One channel more than a wide row has room for, positions that two and that no number divides, the usual ones.
@@ -26,13 +25,9 @@ def make(shape, generator, **options):
     return layer, x, g, torch.rand(shape[0], generator=generator, dtype=torch.float64)
 
 
-@pytest.fixture(params=["compiled", "tensors", "many threads"])
+@pytest.fixture(params=["table", "many threads"])
 def way(request, monkeypatch):
-    """The three ways in which such a batch can be normalised."""
-    if request.param == "tensors":
-        from wrssl.norm import table
-
-        monkeypatch.setattr("wrssl.norm.table_function.kernel", lambda: table)
+    """The two ways in which such a batch can be normalized."""
     if request.param == "many threads":
         monkeypatch.setattr(torch, "get_num_threads", lambda: native._ONE_CORE_IS_ENOUGH + 1)
     return request.param
@@ -49,7 +44,8 @@ def test_the_same_numbers(shape, options, way, generator):
     results = []
     for fast in (True, False):
         twin, own = copy.deepcopy(layer), x.detach().requires_grad_()
-        with native_kernels(fast), sample_weights(twin, w):
+        use_native_kernels(twin, fast)
+        with sample_weights(twin, w):
             y = twin(own)
         results.append([y, *torch.autograd.grad(y, [own, *twin.parameters()], g), *twin.buffers()])
     for a, b in zip(*results, strict=True):
@@ -64,7 +60,8 @@ def test_weights_of_zero_and_no_graph(way, generator):
     for w in (torch.tensor([1.0, 0, 1, 0, 0, 1]), torch.zeros(6)):  # the second makes no statistic
         results = []
         for fast in (True, False):
-            with torch.no_grad(), native_kernels(fast), sample_weights(layer, w):
+            use_native_kernels(layer, fast)
+            with torch.no_grad(), sample_weights(layer, w):
                 results.append(copy.deepcopy(layer)(x))
         close(*results)
 
@@ -85,8 +82,8 @@ def test_along_a_tangent(shape, way, generator):
 
     values = []
     for fast in (True, False):
-        with native_kernels(fast):
-            values.append(tangent(run, theta, direction))
+        use_native_kernels(layer, fast)
+        values.append(tangent(run, theta, direction))
     torch.testing.assert_close(*values, atol=1e-11, rtol=1e-9)
 
 

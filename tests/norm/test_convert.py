@@ -138,3 +138,39 @@ def test_a_layer_with_its_own_forward_is_reported():
 
     with pytest.warns(UserWarning, match="stays unweighted"):
         convert_batchnorm(nn.Sequential(Own(3)))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_torch_script_is_for_converted_back_models_which_refuse_weights():
+    model = convert_batchnorm(residual_network())
+    x = torch.randn(4, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    model(x)
+    with pytest.raises(ModelError, match="back=True"):
+        torch.jit.script(model)
+    assert len(weighted_layers(model)) == 7  # the model itself stays as it is
+    scripted = torch.jit.script(convert_batchnorm(model, back=True).eval())
+    torch.testing.assert_close(scripted(x), model(x))
+    with pytest.raises(ModelError, match="scripted"):
+        sample_weights(scripted, torch.ones(4))
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (6, 4, 5, 5)], ids=str)
+def test_a_compiled_function_may_use_weights(shape):
+    """``backend="eager"``: what is traced, without a compiler for it."""
+    torch._dynamo.reset()
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(shape, generator=generator), torch.rand(6, generator=generator)
+    results = []
+    for compiled in (False, True):
+        layer = (WeightedBatchNorm1d if len(shape) == 2 else WeightedBatchNorm2d)(4)
+
+        def run(x, w, layer=layer):
+            with sample_weights(layer, w):
+                return layer(x)
+
+        own = x.clone().requires_grad_()
+        y = (torch.compile(run, backend="eager") if compiled else run)(own, w)
+        y.pow(3).sum().backward()
+        results.append([y, own.grad, layer.weight.grad, *layer.buffers()])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)

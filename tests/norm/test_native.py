@@ -7,8 +7,13 @@ import copy
 import pytest
 import torch
 
-from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, WeightedBatchNorm3d, sample_weights
-from wrssl.norm.native import native_kernels
+from wrssl.norm import (
+    WeightedBatchNorm1d,
+    WeightedBatchNorm2d,
+    WeightedBatchNorm3d,
+    sample_weights,
+    use_native_kernels,
+)
 
 LAYERS = {2: WeightedBatchNorm1d, 3: WeightedBatchNorm1d, 4: WeightedBatchNorm2d, 5: WeightedBatchNorm3d}
 SHAPES = [
@@ -40,7 +45,8 @@ OPTIONS = [{}, {"momentum": None}, {"affine": False}, {"track_running_stats": Fa
 def pass_of(layer, x, w, g, native):
     """Output, gradients of input and parameters, buffers."""
     layer, x = copy.deepcopy(layer), x.clone().requires_grad_()
-    with native_kernels(native), sample_weights(layer, w):
+    use_native_kernels(layer, native)
+    with sample_weights(layer, w):
         y = layer(x)
     gradients = torch.autograd.grad(y, [x, *layer.parameters()], g)
     return y, gradients, dict(layer.named_buffers())
@@ -79,7 +85,8 @@ def test_the_same_numbers_without_a_graph(shape, generator):
     results = []
     for native in (True, False):
         twin = copy.deepcopy(layer)
-        with torch.no_grad(), native_kernels(native), sample_weights(twin, w):
+        use_native_kernels(twin, native)
+        with torch.no_grad(), sample_weights(twin, w):
             results.append([twin(x), *twin.buffers()])
     assert results[0][0].shape == shape
     assert_same(*results)

@@ -1,7 +1,8 @@
-"""Who takes the native form and who the composed one, and that neither keeps a graph or memory."""
+"""Which cases take the native form and which the composed one, and that neither keeps a graph or memory."""
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
 
@@ -10,8 +11,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacrev, jvp, vmap
 
-from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights
-from wrssl.norm.native import native_kernels
+from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, convert_batchnorm, sample_weights, use_native_kernels
 
 # torch's first forward-mode derivative imports a module of its own that uses what torch has deprecated.
 torch_s_own_warning = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
@@ -37,7 +37,8 @@ def w(generator):
 
 
 def run(layer, x, w, native=True, **options):
-    with native_kernels(native), sample_weights(layer, w, **options):
+    use_native_kernels(layer, native)
+    with sample_weights(layer, w, **options):
         return layer(x)
 
 
@@ -48,8 +49,12 @@ def is_native(y):
 def test_the_switch(layer, x, w):
     assert is_native(run(layer, x, w))
     assert not is_native(run(layer, x, w, native=False))
-    with native_kernels(False), native_kernels(True):
-        assert is_native(run(layer, x, w))
+    twin = copy.deepcopy(layer)
+    assert is_native(run(layer, x, w))
+    assert not twin.native  # a copy, such as a teacher, computes as its original did
+    use_native_kernels(layer, False)
+    use_native_kernels(layer, True)
+    assert "native" not in vars(convert_batchnorm(layer, back=True))  # converted layers carry no state of ours
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights
-from wrssl.norm.native import native_kernels
+from wrssl.norm import WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights, use_native_kernels
 
 EPS32 = torch.finfo(torch.float32).eps
 
@@ -16,7 +15,8 @@ def both(x, w, g, layer=WeightedBatchNorm2d):
     results = []
     for dtype in (torch.float32, torch.float64):
         norm, inputs = layer(x.shape[1], momentum=1.0).to(dtype), x.to(dtype).requires_grad_()
-        with native_kernels(dtype == torch.float32), sample_weights(norm, w):
+        use_native_kernels(norm, dtype == torch.float32)
+        with sample_weights(norm, w):
             y = norm(inputs)
         (dx,) = torch.autograd.grad(y, inputs, g.to(dtype))
         results.append((y.detach().double(), dx.double(), norm.running_var.double()))
@@ -52,7 +52,7 @@ def test_the_reference_example_may_be_the_outlier(generator):
 
 @pytest.mark.parametrize("far", [1e2, 1e4])
 def test_two_groups_far_apart(far, generator):
-    """Foreign examples with some weight: the variance is that of the mixture, and each digit of it counts."""
+    """Foreign examples with some weight: the variance is that of the mixture, and each digit of it matters."""
     x = torch.randn(64, 3, 6, 6, generator=generator)
     x[40:] += far
     w, g = torch.rand(64, generator=generator), torch.randn(64, 3, 6, 6, generator=generator)

@@ -9,8 +9,7 @@ from threading import Barrier
 import pytest
 import torch
 
-from wrssl.norm import Source, WeightedBatchNorm1d, WeightedBatchNorm2d, statistics
-from wrssl.norm.part import Part
+from wrssl.norm import Part, Source, WeightedBatchNorm1d, WeightedBatchNorm2d, statistics
 
 ROWS = [slice(0, 3), slice(3, 7)]
 

@@ -1,4 +1,4 @@
-"""The table of batch statistics, cell by cell: which statistics a pass uses, and whether it moves the buffers."""
+"""The table of batch statistics, cell by cell: which statistics a pass uses, and whether it updates the buffers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import torch
 from torch import nn
 
 from wrssl.api import OptionError, Pass
-from wrssl.models import split
-from wrssl.norm import convert_batchnorm, policy_table
-from wrssl.training.passes import PolicyNet
+from wrssl.norm import convert_batchnorm, policy_table, statistics, weighted_layers
 
 # The table of the design, written out a second time: (statistics, updates).
 TABLE = {
@@ -36,11 +34,11 @@ TABLE[Pass.TEACHER] = TABLE[Pass.UNLABELED]
 CELLS = [(kind, policy, *cell) for kind, row in TABLE.items() for policy, cell in row.items()]
 
 
-def expected(x, layer, statistics, w):
-    """The normalised batch, by hand."""
-    if statistics == "batch":
+def expected(x, layer, source, w):
+    """The normalized batch, by hand."""
+    if source == "batch":
         mean, var = x.mean(0), x.var(0, unbiased=False)
-    elif statistics == "running":
+    elif source == "running":
         mean, var = layer.running_mean, layer.running_var
     else:
         share = (w / w.sum()).unsqueeze(1)
@@ -49,41 +47,41 @@ def expected(x, layer, statistics, w):
     return (x - mean) / (var + layer.eps).sqrt()
 
 
-@pytest.mark.parametrize(("kind", "policy", "statistics", "updates"), CELLS, ids=lambda v: getattr(v, "value", str(v)))
-def test_cell(kind, policy, statistics, updates, generator):
+@pytest.mark.parametrize(("kind", "policy", "source", "updates"), CELLS, ids=lambda v: getattr(v, "value", str(v)))
+def test_cell(kind, policy, source, updates, generator):
     model = convert_batchnorm(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2))).double().train()
     layer = model[0]
     layer.running_mean.copy_(torch.tensor([0.5, -0.5, 1.0]))
     layer.running_var.copy_(torch.tensor([2.0, 3.0, 4.0]))
     x = torch.randn(10, 3, generator=generator, dtype=torch.float64)
     w = torch.rand(10, generator=generator, dtype=torch.float64)
-    net = PolicyNet(split(model, x), policy)
-    net.weights = w
     before = copy.deepcopy(model.state_dict())
-    want = expected(x, layer, statistics, w)
-    torch.testing.assert_close(net.features(x, kind), want, atol=1e-12, rtol=0)
+    want = expected(x, layer, source, w)
+    with statistics([layer], *policy_table(policy)[kind], w):
+        torch.testing.assert_close(layer(x), want, atol=1e-12, rtol=0)
     moved = {k for k, v in model.state_dict().items() if not torch.equal(v, before[k])}
     assert moved == ({"0.running_mean", "0.running_var", "0.num_batches_tracked"} if updates else set())
-    assert net.images[kind] == 10
 
 
-def test_the_teacher_moves_its_own_buffers_only(generator):
+def test_the_teacher_updates_its_own_buffers_only(generator):
     model = convert_batchnorm(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 2)))
     teacher = copy.deepcopy(model)
     x = torch.randn(10, 3, generator=generator)
-    net = PolicyNet(split(model, x), "batch")
-    net.twin(teacher).logits(x, Pass.TEACHER)
+    with statistics(weighted_layers(teacher), *policy_table("batch")[Pass.TEACHER], None):
+        teacher(x)
     assert torch.equal(model[0].running_mean, torch.zeros(3))
     assert not torch.equal(teacher[0].running_mean, torch.zeros(3))
 
 
 def test_a_pass_with_running_statistics_can_be_differentiated_after_an_update(generator):
-    """Policy eval: the unlabelled pass reads the buffers, the labelled pass moves them, then comes backward."""
+    """Policy eval: the unlabeled pass reads the buffers, the labeled pass updates them, then comes backward."""
     model = convert_batchnorm(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 2)))
     x, u = torch.randn(10, 3, generator=generator), torch.randn(10, 3, generator=generator)
-    net = PolicyNet(split(model, x), "eval")
-    loss = net.logits(u, Pass.UNLABELED).square().sum() + net.logits(x, Pass.LABELED).square().sum()
-    loss.backward()
+    table, layers = policy_table("eval"), weighted_layers(model)
+    with statistics(layers, *table[Pass.UNLABELED], None):
+        loss = model(u).square().sum()
+    with statistics(layers, *table[Pass.LABELED], None):
+        (loss + model(x).square().sum()).backward()
     assert torch.isfinite(model[0].weight.grad).all()
 
 

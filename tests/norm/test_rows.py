@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wrssl.norm.rows import channel_products, row_affine, row_sums
+from wrssl.norm.native import channel_products, row_affine, row_sums
 
 SHAPES = [(3, 4), (3, 4, 1), (3, 4, 7), (3, 4, 8), (1, 1, 9), (5, 3, 4, 4), (2, 3, 5, 5), (2, 2, 3, 3, 3)]
 

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from wrssl.api import Context, Pool
+from wrssl.fast import accelerate
 from wrssl.hypergrad import implicit_hypergradient
 from wrssl.methods import METHODS
 from wrssl.models import build_model, split
-from wrssl.norm import convert_batchnorm
-from wrssl.norm.native import native_kernels
+from wrssl.norm import convert_batchnorm, use_native_kernels
 from wrssl.training import hypergradient
 from wrssl.training.batch import Batch
 from wrssl.training.hypergradient import EARLY, REFRESH
@@ -38,7 +38,8 @@ def make(method="entmin", bn="weighted", shape=(3,), fast=True, **options):
         with torch.no_grad():
             for number, p in enumerate(model.parameters()):
                 p.copy_(randn(*p.shape, seed=number) * 0.7)
-    net = PolicyNet(split(convert_batchnorm(model), randn(4, *shape, seed=9)), bn, fast)
+    use_native_kernels(convert_batchnorm(model), fast)
+    net = PolicyNet(split(model, randn(4, *shape, seed=9)), bn, accelerate if fast else None)
     base = METHODS.create(method, {"threshold": 0.0} if method == "pl" else {})
     base.setup(net)
     weighting = WEIGHTINGS.create("wr-instance", {"L": 1, "scope": "network", **options})
@@ -91,8 +92,7 @@ def test_the_gradient_that_the_step_knows_is_the_gradient(gradients, method, bn)
 @pytest.mark.parametrize("bn", ["batch", "frozen", "weighted"])
 def test_the_same_with_fused_blocks(gradients, bn, fast):
     step = make("vat", bn, (1, 28, 28), fast, J=1, P=0)
-    with native_kernels(fast):
-        take(step, 0, (1, 28, 28))
+    take(step, 0, (1, 28, 28))
     ((told, scratch),) = gradients
     assert told.norm() > 1e-3
     torch.testing.assert_close(told, scratch, rtol=1e-8, atol=1e-11)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import wrssl
 from wrssl.api import DataError, Weighting
-from wrssl.norm.native import native_kernels
+from wrssl.norm import use_native_kernels
 from wrssl.weighting import WEIGHTINGS
 from wrssl.weighting.weighted_mean import weighted_mean
 
@@ -45,7 +45,8 @@ def make(case, training=True):
 def test_batch_norm_stays_finite_and_who_weighs_nothing_moves_nothing(pattern, native, case):
     x, layer, _, own = make(case)
     w = PATTERNS[pattern](len(x), own)
-    with native_kernels(native), wrssl.sample_weights(layer, w):
+    use_native_kernels(layer, native)
+    with wrssl.sample_weights(layer, w):
         y = layer(x)
         y.square().sum().backward()
     assert y.shape == x.shape
@@ -58,7 +59,8 @@ def test_batch_norm_stays_finite_and_who_weighs_nothing_moves_nothing(pattern, n
     if pattern == "alternating" and len(x) > 3:  # rows of weight 0 are as if they were not there
         changed, again = x.detach().clone(), LAYERS[case[0]][0](case[2])
         changed[::2] += 100.0
-        with native_kernels(native), wrssl.sample_weights(again, w):
+        use_native_kernels(again, native)
+        with wrssl.sample_weights(again, w):
             other = again(changed)
         assert torch.allclose(other[1::2], y[1::2], atol=1e-4)
         assert torch.allclose(again.running_mean, layer.running_mean, atol=1e-5)

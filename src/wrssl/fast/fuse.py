@@ -70,7 +70,7 @@ class _Accelerated(nn.Module):
         self._hooks = _hooks(backbone.modules())
         self._norms = weighted_layers(backbone)
 
-    def train(self, mode: bool = True) -> nn.Module:
+    def train(self, mode: bool = True) -> _Accelerated:
         """Switch the mode of all layers, as the backbone does."""
         self._forms[0].train(mode)
         self.training = mode

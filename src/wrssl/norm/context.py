@@ -75,6 +75,8 @@ def sample_weights(module: nn.Module, w: Tensor, *, differentiable: bool = False
     layers = weighted_layers(module)
     if not layers and any(isinstance(layer, _BatchNorm) for layer in module.modules()):
         raise ModelError("The batch-norm layers of this model ignore weights; call convert_batchnorm(model) first.")
+    if not layers and isinstance(module, torch.jit.ScriptModule):
+        raise ModelError("A scripted model ignores weights; give the original nn.Module.")
     if w.dim() != 1:
         raise DataError(
             f"Weights must have shape (B,), not {tuple(w.shape)}; flatten them if you mean one per example."

@@ -34,6 +34,9 @@ class Weighted(_BatchNorm):
         asked = self.asked()
         if asked.weights is not None or (asked.part is not None and asked.source is not Source.RUNNING):
             return self._weighted(input, asked)
+        return self._unweighted(input, asked)
+
+    def _unweighted(self, input: Tensor, asked: PassState) -> Tensor:
         single = input.numel() == input.shape[1]  # one value per channel has no variance; see ``moments.MIN_VALUES``
         if (
             (asked.source is Source.RUNNING or single)
@@ -84,6 +87,8 @@ class Weighted(_BatchNorm):
         if part is None:
             assert w is not None
             self.check_weights(input, w)
+            if not len(input):  # nothing to weight: torch's layer, which counts an empty batch too
+                return self._unweighted(input, state)
         elif w is None:  # all weights are 1
             w = input.new_ones(part.size)
         if torch.is_autocast_enabled(input.device.type):
@@ -107,6 +112,11 @@ class Weighted(_BatchNorm):
         if state.updates and self.running_mean is not None:
             self.move_running(result.mean, result.variance * result.correction, result.counted)
         return result.y if x is input else result.y.to(input.dtype)
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        raise ModelError(
+            "torch.jit.script cannot compile weighted layers; call convert_batchnorm(model, back=True) first."
+        )
 
     def move_running(self, mean: Tensor, variance: Tensor, counted: Tensor | int) -> None:
         """Update the buffers with the statistics that were used; where those are the buffers, this changes nothing.

@@ -77,6 +77,7 @@ def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
         # vmap cannot look into a custom function, and forward mode only where the function has a ``jvp``.
         and not torch._C._are_functorch_transforms_active()
         and (is_table(x) or not x.is_contiguous() or not _has_tangent(*given))
+        and not torch.compiler.is_compiling()  # torch.compile fuses the composed form itself
     )
 
 

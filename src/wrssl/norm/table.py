@@ -251,8 +251,8 @@ def _flat(x: Tensor) -> Tensor:
 
 def normalized(x: Tensor, gamma: Tensor | None, beta: Tensor | None, how: Weighing) -> tuple[Tensor, Kept]:
     """The normalized ``x`` and what was kept, without a graph."""
-    parameters = [None if p is None else p.detach() for p in (gamma, beta)]
-    y, kept = table_forward(_flat(x), *parameters, how)
+    gamma, beta = (None if p is None else p.detach() for p in (gamma, beta))
+    y, kept = table_forward(_flat(x), gamma, beta, how)
     return y if x.dim() == 2 else y.view(x.shape), kept
 
 
