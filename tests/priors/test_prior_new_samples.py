@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from wrssl.data.projection import Projection, raw_rows
+from wrssl.data import Projection, raw_rows
 from wrssl.errors import DataError, OptionError
 from wrssl.priors import PRIORS, PriorScorer, fit_prior, names_of_tensor, register_prior, tensor_of_names
 from wrssl.priors.new_samples import draws_of_version_0_1
