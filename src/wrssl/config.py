@@ -37,7 +37,7 @@ class OptionFacts:
         check: called with name and value; raises an ``OptionError``.
         resume: ``"same"``: a run goes on with this value only; ``"program"``: with another value the result may differ
             in the last bits, which is said; ``"place"``: it may change; ``"free"``: it is not stored in config.json.
-        shell: the type that the command line reads, where it does not follow from the annotation; None hides the option
+        typed: the type that the command line reads, where it does not follow from the annotation; None hides the option
             from the command line.
         flag: the option's name there, where it is not that of the field.
         estimator: whether ``WRSSLClassifier`` has it under the same name.
@@ -47,7 +47,7 @@ class OptionFacts:
     help: str
     check: Check | None = None
     resume: str = SAME
-    shell: Any = "annotation"
+    typed: Any = "annotation"
     flag: str | None = None
     estimator: bool = True
     audit: bool = True
@@ -127,7 +127,7 @@ class FitConfig:
         "time, at most two minutes on this machine.",
         _steps,
         kw_only=False,
-        shell=str,
+        typed=str,
     )
     seed: int = option(0, "Every random number follows from it.", whole(0), kw_only=False, estimator=False)
     gate: str | None = option(
@@ -156,10 +156,10 @@ class FitConfig:
         None, "For example cpu or cuda; default a GPU where there is one.", kw_only=False, resume=PLACE
     )
     method_options: dict[str, Any] | None = option(
-        None, "Options of the method, for example eps=3.0.", shell=list[str], flag="--method-option"
+        None, "Options of the method, for example eps=3.0.", typed=list[str], flag="--method-option"
     )
     weight_options: dict[str, Any] | None = option(
-        None, "Options of the weighting, for example K=20.", shell=list[str], flag="--weight-option"
+        None, "Options of the weighting, for example K=20.", typed=list[str], flag="--weight-option"
     )
     batch_size: int = option(
         100,
@@ -178,18 +178,18 @@ class FitConfig:
         None,
         "Show a progress bar; default where standard error is a terminal; with False the run is silent.",
         resume=FREE,
-        shell=None,
+        typed=None,
         estimator=False,
     )
     callbacks: Sequence[Any] = option(
         (),
         "Of wrssl.Callback; they get the trainer and can end the run.",
         resume=FREE,
-        shell=None,
+        typed=None,
         estimator=False,
         audit=False,
     )
-    resume: bool = option(False, "Continue the run in out.", resume=FREE, shell=None, estimator=False, audit=False)
+    resume: bool = option(False, "Continue the run in out.", resume=FREE, typed=None, estimator=False, audit=False)
     threads: int | None = option(
         None,
         "Of torch, while this runs; default one for small networks and all that torch may use for others.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from wrssl.methods.looks import strong, weak, with_noise
 
 AUGMENT = 101  # the seed of the context's generator

@@ -9,11 +9,11 @@ import pytest
 import scipy.stats
 import torch
 from torch import nn
+from wrssl.methods.mixup import beta, blend
 
 from wrssl.api import Mixed, OptionError, Pass
 from wrssl.hypergrad import LOSSES, HeadProblem, HeadRows, automatic, check_head
 from wrssl.methods import METHODS
-from wrssl.methods.mixup import beta, blend
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
 from wrssl.training.passes import PolicyNet

@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from wrssl.training.data import Batches, TrainingData
+from wrssl.training.randomness import stream_seed
+from wrssl.training.thinned import ThinnedOrder
 
 import wrssl
 from wrssl.api import Weighting
 from wrssl.training import Callback
-from wrssl.training.data import Batches, TrainingData
-from wrssl.training.randomness import stream_seed
-from wrssl.training.thinned import ThinnedOrder
 from wrssl.weighting import WEIGHTINGS
 
 BATCH, SEED, POOL = 50, 4, 1000
@@ -191,8 +191,9 @@ def test_weightings_admit_everybody_unless_they_say_otherwise(moons):
 
 def test_a_run_with_admissions_goes_on_exactly(moons, scripted, monkeypatch, tmp_path):
     """Stopped after the admission has changed; the order is a function of admission and step."""
-    from wrssl.training import state
     from wrssl.training.resume import resume_run
+
+    from wrssl.training import state
 
     monkeypatch.setattr(state, "SAVE_EVERY", -1.0)
     monkeypatch.setattr(Scripted, "script", {0: None, 5: some_admission(1), 20: some_admission(2)})

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from wrssl.training.appraise import appraise, judges_anew
 
 import wrssl
 from wrssl.data import prepare
-from wrssl.training.appraise import appraise, judges_anew
 from wrssl.weighting import WEIGHTINGS
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from wrssl.training.candidate import Workshop, pool_of
+from wrssl.training.data import TrainingData
 
 import wrssl
 from wrssl.api import OptionError
-from wrssl.training.candidate import Workshop, pool_of
-from wrssl.training.data import TrainingData
 from wrssl.weighting import WEIGHTINGS
 
 CPU = torch.device("cpu")

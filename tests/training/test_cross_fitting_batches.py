@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-
-import wrssl
 from wrssl.training.data import Batches, TrainingData
 from wrssl.training.roles import fold_of
+
+import wrssl
 
 SEED = 3
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from wrssl.training.steps import choose_steps
 
 import wrssl
 from wrssl.methods import METHODS
 from wrssl.models import build_model
 from wrssl.norm import WeightedBatchNorm2d, convert_batchnorm
-from wrssl.training.steps import choose_steps
 from wrssl.weighting import WEIGHTINGS
 
 

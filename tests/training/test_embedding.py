@@ -7,12 +7,12 @@ import pytest
 import torch
 from scipy.spatial.distance import pdist
 from torch import nn
+from wrssl.training.network import build_network
 
 import wrssl.training.embedding as module
 from wrssl import Scenario
 from wrssl.api import OptionError, Pool
 from wrssl.training.embedding import EmbeddedRows, PoolEmbedding, raw_rows
-from wrssl.training.network import build_network
 from wrssl.weighting import WEIGHTINGS
 
 SIZE = 1_203

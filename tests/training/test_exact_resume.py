@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from torch import nn
+from wrssl.training.files import StorageError
+from wrssl.training.generations import StateWarning
+from wrssl.training.resume import resume_run
 
 import wrssl
 from wrssl.api import DataError, OptionError
 from wrssl.training import state
-from wrssl.training.files import StorageError
-from wrssl.training.generations import StateWarning
 from wrssl.training.loop import Trainer
-from wrssl.training.resume import resume_run
 
 STEPS = 6
 TIMES = ("seconds_per_step",)

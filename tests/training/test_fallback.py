@@ -9,15 +9,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+import wrssl.training.steps as steps_module
+from wrssl.training.fallback import Choice, choose
+from wrssl.training.resume import resume_run
 
 import wrssl
 import wrssl.training.fitting as fitting
-import wrssl.training.steps as steps_module
 from wrssl.api import DivergenceError
 from wrssl.training import assembly, state
-from wrssl.training.fallback import Choice, choose
 from wrssl.training.loop import Best, Trainer
-from wrssl.training.resume import resume_run
 
 STEPS = 20
 NAMES = ["weighted", "plain", "supervised"]

@@ -13,17 +13,17 @@ import dataclasses
 import pytest
 import torch
 import torch.nn.functional as F
+from wrssl.training.candidate import pool_of
+from wrssl.training.data import TrainingData
+from wrssl.training.network import build_network
+from wrssl.training.roles import Roles
 
 import wrssl
 from wrssl.data import prepare
 from wrssl.evaluate import logits_of
 from wrssl.methods import METHODS
 from wrssl.training import Callback
-from wrssl.training.candidate import pool_of
-from wrssl.training.data import TrainingData
 from wrssl.training.loop import Plan, Trainer
-from wrssl.training.network import build_network
-from wrssl.training.roles import Roles
 from wrssl.weighting import WEIGHTINGS
 
 STEPS, FIRST, RATE = 200, 20, 3e-4

@@ -290,8 +290,9 @@ def test_run_directory_round_trip(digits, tmp_path):
     ],
 )
 def test_a_stopped_run_goes_on_exactly(method, weights, moons, tmp_path, monkeypatch):
-    from wrssl.training import state
     from wrssl.training.resume import resume_run
+
+    from wrssl.training import state
 
     monkeypatch.setattr(state, "SAVE_EVERY", -1.0)
 

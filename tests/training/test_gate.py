@@ -8,15 +8,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from wrssl.training.batch import Batch, LabeledBatch
+from wrssl.training.gate import Gate, make_gate
+from wrssl.training.randomness import stream
 
 import wrssl
 from wrssl.api import Context, OptionError, Pool
 from wrssl.methods import METHODS
 from wrssl.models import split
-from wrssl.training.batch import Batch, LabeledBatch
-from wrssl.training.gate import Gate, make_gate
 from wrssl.training.passes import PolicyNet
-from wrssl.training.randomness import stream
 from wrssl.training.step import TrainingStep
 from wrssl.weighting import WEIGHTINGS
 

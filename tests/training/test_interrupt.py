@@ -8,12 +8,12 @@ import threading
 import numpy as np
 import pytest
 import torch
-
-import wrssl
-from wrssl.training.callbacks import Callback
 from wrssl.training.checkpointer import Checkpointer
 from wrssl.training.interrupt import Interrupted, patient_interrupt, termination
 from wrssl.training.resume import resume_run
+
+import wrssl
+from wrssl.training.callbacks import Callback
 
 
 class PressCtrlC(Callback):

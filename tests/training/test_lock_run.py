@@ -9,10 +9,10 @@ import sys
 import threading
 
 import pytest
-
-from wrssl.api import OptionError
 from wrssl.training.lock import lock_run, new_run
 from wrssl.training.rundir import check_free
+
+from wrssl.api import OptionError
 
 # Holds the lock of a folder until it is killed; needs none of the package.
 HOLD = """

@@ -7,6 +7,8 @@ import itertools
 import pytest
 import torch
 from torch import nn
+from wrssl.training.batch import Batch
+from wrssl.training.randomness import stream
 
 from wrssl.api import Context, Pool
 from wrssl.fast import accelerate
@@ -15,10 +17,8 @@ from wrssl.methods import METHODS
 from wrssl.models import build_model, split
 from wrssl.norm import convert_batchnorm, use_native_kernels
 from wrssl.training import hypergradient
-from wrssl.training.batch import Batch
 from wrssl.training.hypergradient import EARLY, REFRESH
 from wrssl.training.passes import PolicyNet
-from wrssl.training.randomness import stream
 from wrssl.training.step import TrainingStep
 from wrssl.weighting import WEIGHTINGS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-
 from wrssl.training.randomness import is_stochastic, private_global, stream, stream_seed
 
 

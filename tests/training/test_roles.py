@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from wrssl.training.roles import FOLDS, assign_roles, fold_of
 
 from wrssl.api import OptionError
-from wrssl.training.roles import FOLDS, assign_roles, fold_of
 
 
 def labelled(n=40, classes=4):

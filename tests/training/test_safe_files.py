@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 
 import pytest
 import torch
-
 from wrssl.training.files import (
     StorageError,
     make_folder,

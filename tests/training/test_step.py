@@ -9,15 +9,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from wrssl.training.batch import Batch, LabeledBatch
+from wrssl.training.randomness import stream
 
 from wrssl.api import Context, HypergradientRequest, Pass, Pool
 from wrssl.methods import METHODS
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
-from wrssl.training.batch import Batch, LabeledBatch
 from wrssl.training.hypergradient import head_problem, network_problem
 from wrssl.training.passes import PolicyNet
-from wrssl.training.randomness import stream
 from wrssl.training.step import TrainingStep
 from wrssl.weighting import WEIGHTINGS
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from wrssl.training.thinned import ThinnedOrder
 
 from wrssl.training.order import BLOCK, epoch_shift
-from wrssl.training.thinned import ThinnedOrder
 
 
 def drawn(size, seed):

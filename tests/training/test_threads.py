@@ -7,10 +7,10 @@ import copy
 import pytest
 import torch
 from torch import nn
+from wrssl.training.threads import WORTHWHILE, choose_threads, flops, threads
 
 import wrssl
 from wrssl.api import OptionError
-from wrssl.training.threads import WORTHWHILE, choose_threads, flops, threads
 
 
 @pytest.fixture

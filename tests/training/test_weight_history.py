@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from wrssl.training.weight_history import BINS, WeightHistory
 
 import wrssl
 from wrssl.training import weight_history
-from wrssl.training.weight_history import BINS, WeightHistory
 from wrssl_bench.steps import make_trainer
 
 WEIGHTINGS = ["wr", "prior", "wr-instance", "wr-cluster", "l2rw", "mwn", "ds3l", "uasd", "none", "oracle"]

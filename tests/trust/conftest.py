@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from wrssl.training.data import Batches
 
 import wrssl
-from wrssl.training.data import Batches
 
 
 def two_blobs(size: int, seed: int, features: int = 3) -> tuple[np.ndarray, np.ndarray]:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from wrssl.training.guard import Guard
+from wrssl.training.tally import Tally
 
 import wrssl
 from wrssl.api import DivergenceError
 from wrssl.training.assembly import assemble
-from wrssl.training.guard import Guard
 from wrssl.training.loop import Best
 from wrssl.training.step import Outcome
-from wrssl.training.tally import Tally
 
 METHODS = ["pl", "pi", "mt", "vat", "entmin", "uda", "fixmatch", "mixmatch"]
 WEIGHTS = ["none", "prior", "wr", "wr-instance", "wr-cluster", "l2rw", "mwn", "ds3l", "uasd"]

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from scipy.io import savemat
+from wrssl.cli.report import report
 
 import wrssl
 from wrssl.api import DataError, WRSSLError
-from wrssl.cli.report import report
 from wrssl.data.download import take_from_zip
 from wrssl.data.images.decode import Unreadable, decode
 from wrssl.data.images.reader import quiet

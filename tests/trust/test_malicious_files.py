@@ -18,6 +18,7 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from wrssl.training.stored import load_page
 
 import wrssl
 from wrssl.api import DataError, WRSSLError
@@ -28,7 +29,6 @@ from wrssl.data.readers.cifar import FILES, read_cifar
 from wrssl.data.readers.idx import read_idx
 from wrssl.data.readers.restricted_pickle import read_pickle
 from wrssl.data.readers.svhn import read_svhn
-from wrssl.training.stored import load_page
 
 
 class Bomb:

@@ -9,13 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from wrssl.training.batch import Batch
+from wrssl.training.randomness import stream
 
 from wrssl.api import Context, Pool, Signal
 from wrssl.methods import METHODS
 from wrssl.models import split
-from wrssl.training.batch import Batch
 from wrssl.training.passes import PolicyNet
-from wrssl.training.randomness import stream
 from wrssl.training.step import Outcome, TrainingStep
 from wrssl.weighting import WEIGHTINGS
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
+from wrssl.weighting.evidence import Evidence
 
 from wrssl.api import DataError
-from wrssl.weighting.evidence import Evidence
 
 GROUPS, BATCH = 6, 40
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from wrssl.training.thinned import ThinnedOrder
+
 from wrssl.weighting.visits import FEW, SCARCE, Visits
 
 

@@ -73,8 +73,8 @@ BILEVEL = [
         (METHODS, "vat", ["eps", "xi", "power_iterations", "kl", "coef", "lr"]),
     ],
 )
-def test_list(option_hints(registry, name, options):
-    assert list(option_hints(registry.get(name)) == options
+def test_list_of_options(registry, name, options):
+    assert list(option_hints(registry.get(name))) == options
 
 
 def test_options_are_inherited_as_far_as_they_are_handed_on():
@@ -94,10 +94,10 @@ def test_options_are_inherited_as_far_as_they_are_handed_on():
     class Closed(Parent):
         def __init__(self, c=2, *extra): ...
 
-    assert list(option_hints(Parent) == ["a", "b"]
-    assert list(option_hints(Open) == ["c", "a", "b"]
-    assert list(option_hints(Silent) == ["c", "a", "b"]
-    assert list(option_hints(Closed) == ["c"]
+    assert list(option_hints(Parent)) == ["a", "b"]
+    assert list(option_hints(Open)) == ["c", "a", "b"]
+    assert list(option_hints(Silent)) == ["c", "a", "b"]
+    assert list(option_hints(Closed)) == ["c"]
 
 
 def test_names_in_the_order_of_registration():

@@ -9,11 +9,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from wrssl.training.resume import resume_run
 
 import wrssl
 from wrssl.api import DataError, OptionError
 from wrssl.training import Callback, state
-from wrssl.training.resume import resume_run
 from wrssl.training.step import TrainingStep
 from wrssl.weighting import WEIGHTINGS
 from wrssl.weighting import wr as module

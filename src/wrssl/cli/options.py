@@ -119,7 +119,7 @@ def takes(
     """
     fields = [each for each in dataclasses.fields(DataOptions) if each.name not in data]
     types = get_type_hints(DataOptions, include_extras=True)
-    settings = [each for each in fit_options(leave_out) if facts_of(each).shell is not None]
+    settings = [each for each in fit_options(leave_out) if facts_of(each).typed is not None]
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(run, include_extras=True)
@@ -141,7 +141,7 @@ def takes(
                 for each in fields
             ),
             *(
-                inspect.Parameter(each.name, keyword, default=_default(each), annotation=_typed(each))
+                inspect.Parameter(each.name, keyword, default=each.default, annotation=_typed(each))
                 for each in settings
             ),
             *own,
@@ -153,30 +153,24 @@ def takes(
     return decorate
 
 
-_SHELL_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "os.PathLike[str]": Path}
+_TYPED = {"str": str, "int": int, "float": float, "bool": bool, "os.PathLike[str]": Path}
 
 
 def _typed(each: dataclasses.Field[Any]) -> Any:
     """The option as typer wants it; types that the command line cannot read are left out of a union."""
     facts = facts_of(each)
-    shell = facts.shell
-    if shell == "annotation":
+    read = facts.typed
+    if read == "annotation":
         words = str(each.type).split(" | ")
-        shell = next(_SHELL_TYPES[word] for word in reversed(words) if word in _SHELL_TYPES)
+        read = next(_TYPED[word] for word in reversed(words) if word in _TYPED)
     names = [] if facts.flag is None else [facts.flag]
-    many = " NAME=VALUE, repeatable." if shell == list[str] else ""
-    return Annotated[
-        shell if _default(each) is not None else shell | None, typer.Option(*names, help=facts.help + many)
-    ]
-
-
-def _default(each: dataclasses.Field[Any]) -> Any:
-    return each.default
+    many = " NAME=VALUE, repeatable." if read == list[str] else ""
+    return Annotated[read if each.default is not None else read | None, typer.Option(*names, help=facts.help + many)]
 
 
 def _value(each: dataclasses.Field[Any], value: Any) -> Any:
     """From what the command line read to the value of the option."""
-    if facts_of(each).shell == list[str]:
+    if facts_of(each).typed == list[str]:
         return pairs((facts_of(each).flag or each.name).lstrip("-"), value)
     if each.name == "steps":
         return int(value) if value.lstrip("-").isdigit() else value

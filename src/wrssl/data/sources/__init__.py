@@ -7,3 +7,5 @@ from wrssl.data.sources import digits  # isort: skip
 from wrssl.data.sources import mnist  # isort: skip
 from wrssl.data.sources import cifar  # isort: skip
 from wrssl.data.sources import svhn  # isort: skip
+
+__all__ = ["cifar", "digits", "mnist", "moons", "svhn"]
