@@ -331,7 +331,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser, make, shape):
     assert outside == []
 
 
-def test_dark_mode_has_its_own_colours(opened):
+def test_dark_mode_has_its_own_colors(opened):
     code = (
         "const s = (q) => getComputedStyle(document.querySelector(q));"
         "return [s('body').backgroundColor, s('body').color, s('.chart .field').fill, s('button').backgroundColor]"

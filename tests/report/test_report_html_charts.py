@@ -77,7 +77,7 @@ def test_a_curve_goes_through_its_points():
 def test_gaps_are_gaps_and_nothing_is_drawn_from_nothing():
     svg = lines("Loss", [Line("x", 1, [(0, 1.0), (1, None), (2, 3.0)]), Line("y", 2, [(0, None)])])
     assert parsed(svg).find("path").get("d").count("M") == 2
-    assert "colour-2" not in svg
+    assert "color-2" not in svg
     assert lines("Loss", [Line("x", 1, [(0, None)])]) == ""
 
 

@@ -212,8 +212,8 @@ def channel(value):
     return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
 
 
-def luminance(colour):
-    red, green, blue = (channel(int(colour[k : k + 2], 16) / 255) for k in (1, 3, 5))
+def luminance(color):
+    red, green, blue = (channel(int(color[k : k + 2], 16) / 255) for k in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -221,19 +221,19 @@ def luminance(colour):
 def test_text_can_be_read(page, mode):
     """WCAG AA: 4.5 for text, 3 for graphics."""
     blocks = re.findall(r":root \{(.*?)\}", page.raw["style"][0], re.S)
-    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", blocks[0]))
+    colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", blocks[0]))
     if mode == "dark":
         dark = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", blocks[1]))
-        assert set(dark) == set(colours)
-        colours = dark
+        assert set(dark) == set(colors)
+        colors = dark
 
     def contrast(one, other):
-        high, low = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+        high, low = sorted((luminance(colors[one]), luminance(colors[other])), reverse=True)
         return (high + 0.05) / (low + 0.05)
 
     for text in ("ink", "dim", "accent", "keep", "doubt", "drop"):
         for ground in ("paper", "card"):
             assert contrast(text, ground) >= 4.5, (text, ground)
     assert contrast("accent-ink", "accent") >= 4.5
-    for graphic in ("colour-1", "colour-2", "colour-3", "colour-4", "strong-line"):
+    for graphic in ("color-1", "color-2", "color-3", "color-4", "strong-line"):
         assert contrast(graphic, "paper") >= 3, graphic

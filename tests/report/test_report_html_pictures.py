@@ -36,7 +36,7 @@ def test_each_chosen_member_is_in_its_cell():
         np.testing.assert_array_equal(cell(found, number), pool[chosen[number], 0])  # PNG: nothing is lost
 
 
-def test_colours_stay_colours():
+def test_colors_stay_colors():
     pool = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     pool[0, 0], pool[1, 2] = 200, 100
     found = sheet(pool, [1, 0])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wrssl.data import sources  # registers them
 from wrssl.data.convert import to_rows
+from wrssl.data.download import take_from_zip
 from wrssl.data.frames import FrameEncoder, TableScale, is_frame
 from wrssl.data.inputs import CHUNK, Projection, prepare, raw_rows
 from wrssl.data.load import find_scenario, list_scenarios, load_scenario
@@ -54,6 +55,7 @@ __all__ = [
     "spread_over_folds",
     "stored",
     "stream_seed",
+    "take_from_zip",
     "to_rows",
     "torch_stream",
     "without_copies",

@@ -57,10 +57,10 @@ def _panel(axis: Axes, scenario: Scenario, result: Any) -> None:
     inliers, outliers = pool[~foreign], pool[foreign]
     axis.scatter(inliers[:, 0], inliers[:, 1], s=5, c="#4a5568", alpha=0.5, linewidths=0, label="pool, belongs")
     axis.scatter(outliers[:, 0], outliers[:, 1], s=14, c=OOD, marker="^", linewidths=0, label="pool, does not belong")
-    for k, colour in enumerate((BLUE, RED)):
+    for k, color in enumerate((BLUE, RED)):
         rows = x[y == k]
         label = f"labeled, class {k}"
-        axis.scatter(rows[:, 0], rows[:, 1], s=55, c=colour, edgecolors="white", linewidths=1, label=label)
+        axis.scatter(rows[:, 0], rows[:, 1], s=55, c=color, edgecolors="white", linewidths=1, label=label)
     axis.set_xlim(low[0], high[0])
     axis.set_ylim(low[1], high[1])
     axis.set_xticks([])

@@ -4,7 +4,7 @@ Examples lie innermost: activations are (C, H, W, N) in memory, so that every co
 over contiguous stretches of at least N numbers, however small the images are.
 
 The four outputs that are pooled together see a window of (kh+1) x (kw+1) inputs. The kernel, written four times with
-the shifts (dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, (kh+1)·C·(kw+1)). Gathering the kw+1 neighbours of
+the shifts (dy, dx) ∈ {0, 1}² into rows of zeros, gives W̃, (4·C_out, (kh+1)·C·(kw+1)). Gathering the kw+1 neighbors of
 every pooled column, line by line, gives A, (H, C, kw+1, right, N); its lines 2y … 2y+kh are what row y of the pooled
 image sees, a matrix A_y of (kh+1)·C·(kw+1) rows without another copy, and W̃ A_y holds the four outputs in four planes.
 This multiplies (1 + 1/kh)(1 + 1/kw) times more than needed, but A is only (kw+1)/2 times as large as the images, and
@@ -129,7 +129,7 @@ class Geometry:
 
     @cached_property
     def line(self) -> tuple[int, ...]:
-        """The shape of A without its examples: height, channels, neighbours, pooled columns."""
+        """The shape of A without its examples: height, channels, neighbors, pooled columns."""
         return self.padded[0], self.channels, self.window[1], self.pooled[1]
 
     def windows(self, a: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ class Geometry:
         step = self.channels * self.window[1] * right
         return a.as_strided((self.pooled[0], self.inputs, right), (2 * step, right, 1))
 
-    def neighbours(self, image: Tensor) -> Tensor:
+    def neighbors(self, image: Tensor) -> Tensor:
         """A view of the padded images (C, H, W, N) in the shape of A."""
         n = image.shape[-1]
         width = self.padded[1] * n

@@ -132,7 +132,7 @@ class Kernel:
         return y.view(q, *g.pooled, n).permute(3, 0, 1, 2), kept
 
     def moments(self, k: Kept, p: Parameters) -> tuple[Tensor, Tensor]:
-        """Mean and variance of the batch that normalised, for the running ones."""
+        """Mean and variance of the batch that normalized, for the running ones."""
         mean = k.mean * k.wide.sign
         return mean if p.bias is None else mean + p.bias, k.variance
 

@@ -1,4 +1,4 @@
-"""Entropy minimisation (Grandvalet & Bengio, 2005: "Semi-supervised Learning by Entropy Minimization")."""
+"""Entropy minimization (Grandvalet & Bengio, 2005: "Semi-supervised Learning by Entropy Minimization")."""
 
 from __future__ import annotations
 

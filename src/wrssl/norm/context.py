@@ -61,7 +61,7 @@ class _PassContext:
 def sample_weights(module: nn.Module, w: Tensor, *, differentiable: bool = False) -> AbstractContextManager[None]:
     """Within this context the weighted layers of ``module`` count example i of the batch with weight ``w[i]``.
 
-    In training mode the weighted statistics normalise the batch and update the running ones; in evaluation mode nothing
+    In training mode the weighted statistics normalize the batch and update the running ones; in evaluation mode nothing
     changes, as with torch's layers. No model needs a new ``forward`` signature::
 
         with wrssl.sample_weights(model, w):

@@ -53,7 +53,7 @@ def check_hypergradient(
         eta: the step of ``scope="network"``.
         at: ``"solution"`` tests the estimator at the re-trained head, ``"start"`` where the head is now.
         batch_size: examples of each kind.
-        seed: of batch, perturbations and initialisation.
+        seed: of batch, perturbations and initialization.
         bn: the batch-statistics policy.
         head: the name of the last layer where tracing cannot find it.
         options: of the estimator, such as ``terms=5, lookahead=3``.

@@ -27,7 +27,7 @@ class PriorWeighting(Weighting, PoolJudge):
 
     Args:
         embedding: where pool and labels are compared: ``"pca"`` (50 components of the raw values), ``"raw"``,
-            ``"features"`` (of the network itself, first as it is initialised, then anew every ``refresh`` steps), or
+            ``"features"`` (of the network itself, first as it is initialized, then anew every ``refresh`` steps), or
             a pair of arrays of your own, one row per pool member and one per labeled example.
         kinds: registered kinds of prior, joined by commas; ``"default"`` takes the four default ones.
         refresh: steps between two comparisons of ``"features"``; 0 compares once.

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from wrssl.data.images.decode import Unreadable, decode, formats
 from wrssl.data.images.files import image_files, printable
-from wrssl.data.images.reader import ImageReader
+from wrssl.data.images.reader import ImageReader, quiet
+from wrssl.data.images.store import RowWriter, open_rows
 
-__all__ = ["ImageReader", "image_files", "printable"]
+__all__ = [
+    "ImageReader",
+    "RowWriter",
+    "Unreadable",
+    "decode",
+    "formats",
+    "image_files",
+    "open_rows",
+    "printable",
+    "quiet",
+]

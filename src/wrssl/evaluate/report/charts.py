@@ -1,4 +1,4 @@
-"""Charts as inline SVG: crisp at any size, in the colours of the page (classes of ``assets/style.css``), no library.
+"""Charts as inline SVG: crisp at any size, in the colors of the page (classes of ``assets/style.css``), no library.
 
 Every attribute and every text is escaped. What a chart shows is in its title in words too, for readers who cannot see.
 """
@@ -120,12 +120,12 @@ class Line:
 
     Attributes:
         name: in the legend and in the description.
-        colour: the number of a colour of the page, 1 to 4.
+        color: the number of a color of the page, 1 to 4.
         points: (step, value); a value that is None is a gap.
     """
 
     name: str
-    colour: int
+    color: int
     points: Sequence[tuple[float, float | None]]
 
     def known(self) -> list[tuple[float, float]]:
@@ -174,8 +174,8 @@ def _drawn(curve: Line, x: Scale, y: Scale) -> list[Markup]:
         pen_down = True
     step, value = curve.known()[-1]
     return [
-        tag("path", d="".join(path), class_=f"line colour-{curve.colour}"),
-        tag("circle", cx=x(step), cy=y(value), r=3, class_=f"dot colour-{curve.colour}"),
+        tag("path", d="".join(path), class_=f"line color-{curve.color}"),
+        tag("circle", cx=x(step), cy=y(value), r=3, class_=f"dot color-{curve.color}"),
     ]
 
 
@@ -266,7 +266,7 @@ def reliability_diagram(title: str, bins: Sequence[dict[str, Any]]) -> Markup:
             top = y(row["accuracy"])
             strength = 0.3 + 0.7 * (row["count"] / most) ** 0.5
             box = {"x": left, "y": top, "width": right - left, "height": max(0.0, y.start - top)}
-            drawn.append(tag("rect", **box, class_="bar colour-1", fill_opacity=float(strength)))
+            drawn.append(tag("rect", **box, class_="bar color-1", fill_opacity=float(strength)))
             at = y(row["confidence"])
             drawn.append(tag("line", x1=left, x2=right, y1=at, y2=at, class_="dash"))
             said.append(

@@ -66,8 +66,8 @@ def content(data: dict[str, Any]) -> dict[str, Any]:
 def charts(data: dict[str, Any]) -> dict[str, Markup]:
     """The pictures, by name; an empty text where there is nothing to draw."""
 
-    def curve(column: str, name: str, colour: int) -> Line:
-        return Line(name, colour, [(row["step"], row.get(column)) for row in data["history"]])
+    def curve(column: str, name: str, color: int) -> Line:
+        return Line(name, color, [(row["step"], row.get(column)) for row in data["history"]])
 
     losses = [
         curve("labeled", "labeled", 1),

@@ -175,6 +175,6 @@ def reference(data: dict[str, Any]) -> int:
 
 def wilson(share: float, rows: int, z: float = 1.96) -> tuple[float, float]:
     """The 95 % interval of a share of ``rows`` trials (Wilson, 1927); unlike share ± 1.96 s it stays in [0, 1]."""
-    centre = (share + z * z / (2 * rows)) / (1 + z * z / rows)
+    center = (share + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z / (1 + z * z / rows) * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, center - half), min(1.0, center + half)

@@ -21,7 +21,7 @@ COLUMNS = 32
 SIDE = 48  # pixels of the longer side, at most
 BUDGET = 1_200_000  # bytes of the sheet
 TRIES = ((85, 1.0), (70, 1.0), (50, 1.0), (50, 0.7), (40, 0.5), (30, 0.35))  # quality of JPEG, scale
-COLOURFUL = 100_000  # pixels from which PNG is not even tried for colours
+COLORFUL = 100_000  # pixels from which PNG is not even tried for colors
 SAMPLE = 64  # images that the range of unusual floats is read from
 
 
@@ -88,9 +88,9 @@ def _pasted(pool: Tensor, chosen: Sequence[int], limits: tuple[float, float], si
 
 
 def _encoded(image: Picture, quality: int) -> tuple[str, bytes]:
-    """PNG, which loses nothing, unless JPEG is clearly smaller; for many colour pictures it always is."""
+    """PNG, which loses nothing, unless JPEG is clearly smaller; for many color pictures it always is."""
     jpeg = _written(image, "jpeg", quality=quality, subsampling=0)
-    if image.mode == "RGB" and image.width * image.height > COLOURFUL:
+    if image.mode == "RGB" and image.width * image.height > COLORFUL:
         return "jpeg", jpeg
     png = _written(image, "png", optimize=True)
     return ("png", png) if len(png) <= 1.3 * len(jpeg) else ("jpeg", jpeg)

@@ -40,8 +40,8 @@ QUADRATIC_RIDGE = 0.5  # strong, since there are more features than references
 FOURIER_FEATURES = 500
 KERNEL_RIDGE = 0.08
 FALL = 0.4  # see local_width
-PROBED = 1000  # references whose neighbours are searched; the median of more would be the same
-NARROWEST = 10  # g at most 2 to this: where references repeat, neighbours are at distance 0
+PROBED = 1000  # references whose neighbors are searched; the median of more would be the same
+NARROWEST = 10  # g at most 2 to this: where references repeat, neighbors are at distance 0
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def local_width(rows: Matrix, seed: int) -> float:
 
     One width does not suit all data. In fifty columns all rows are about equally far from each other, and a kernel that
     falls within that distance, g = 1, is narrow already. Two moons in the plane have structure at a tenth of it. The
-    distance of near neighbours tells the two apart: with r² the median over the references of the squared distance to
+    distance of near neighbors tells the two apart: with r² the median over the references of the squared distance to
     the k-th nearest other,
 
         g = max(1, 2d · 0.4 / r²),    k = √n / 2,

@@ -1,4 +1,4 @@
-"""Kinds that are no logistic regression and not among the default ones: nearest neighbours, the energy, trees."""
+"""Kinds that are no logistic regression and not among the default ones: nearest neighbors, the energy, trees."""
 
 from __future__ import annotations
 
