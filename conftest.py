@@ -1,11 +1,13 @@
-"""Shared by all tests: one thread, a private generator, and the check that the global generator is not used."""
+"""Shared by all tests: one thread, a private generator, the check of the global one, and disks that go wrong."""
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import signal
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -75,3 +77,54 @@ def real_data() -> Path:
     if not (folder / "MNIST" / "raw").is_dir():
         pytest.skip("the real image files are not here; set WRSSL_DATA to their folder")
     return folder
+
+
+class Killed(BaseException):
+    """The process is gone: nothing after this is done."""
+
+
+class Disk:
+    """Counts what is done to the disk (written, flushed, renamed, removed) and goes wrong at the call number ``at``.
+
+    A full disk refuses everything but removals from then on. With ``kill`` the process is gone: that call and all later
+    ones do nothing, removals among them, and a file that is being written is left half done.
+    """
+
+    def __init__(self, monkeypatch, at=None, kill=False):
+        import safetensors.torch
+
+        self.at, self.kill, self.calls = at, kill, []
+        for owner, name, write in (
+            (safetensors.torch, "save_file", lambda *a, **k: a[1]),
+            (Path, "write_text", lambda *a, **k: a[0]),
+            (os, "fsync", None),
+            (os, "replace", None),
+            (os, "unlink", None),
+        ):
+            monkeypatch.setattr(owner, name, self._watched(name, getattr(owner, name), write))
+
+    def _watched(self, name, original, written):
+        def call(*arguments, **options):
+            self.calls.append(name)
+            if self.at is not None and len(self.calls) > self.at and (self.kill or name != "unlink"):
+                if written is not None and len(self.calls) == self.at + 1:
+                    original(*arguments, **options)
+                    path = str(written(*arguments, **options))
+                    os.truncate(path, os.path.getsize(path) // 2)
+                raise Killed if self.kill else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return original(*arguments, **options)
+
+        return call
+
+
+@pytest.fixture
+def disk():
+    """Disks that go wrong, one at a time."""
+
+    @contextmanager
+    def make(at=None, kill=False):
+        with pytest.MonkeyPatch.context() as patch:
+            yield Disk(patch, at, kill)
+
+    make.Killed = Killed
+    return make

@@ -7,23 +7,22 @@ import threading
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
-from wrssl.training.checkpointer import Checkpointer
-from wrssl.training.interrupt import Interrupted, patient_interrupt, termination
-from wrssl.training.resume import resume_run
 
 import wrssl
-from wrssl.training.callbacks import Callback
+from wrssl.runs.interrupt import Interrupted, patient_interrupt, termination
+from wrssl.training import resume_run
 
 
-class PressCtrlC(Callback):
+class PressCtrlC(wrssl.Callback):
     """After so many steps; or another signal."""
 
     def __init__(self, step, number=signal.SIGINT):
         self.step, self.number = step, number
 
-    def on_step(self, step, outcome):
-        if step + 1 == self.step:
+    def on_step(self, trainer, outcome):
+        if trainer.done == self.step:
             signal.raise_signal(self.number)
 
 
@@ -58,17 +57,19 @@ def test_sigterm_stops_alike(tmp_path, capsys):
 
 
 def test_a_signal_while_the_last_state_is_written_is_not_forgotten(tmp_path, monkeypatch):
-    save = Checkpointer.save
+    save, saved = safetensors.torch.save_file, []
 
-    def slowly(self):
-        if not self.asked():
-            signal.raise_signal(signal.SIGTERM)
-        save(self)
+    def slowly(*arguments, **options):
+        saved.append(arguments)
+        signal.raise_signal(signal.SIGTERM)
+        save(*arguments, **options)
 
-    monkeypatch.setattr(Checkpointer, "save", slowly)
-    monkeypatch.setenv("WRSSL_SAVE_EVERY", "3600")
+    monkeypatch.setattr(safetensors.torch, "save_file", slowly)
+    monkeypatch.setenv("WRSSL_SAVE_EVERY", "3600")  # only the last state is written
     with pytest.raises(Interrupted, match="Stopped after step 60 of 60"):
         fit(tmp_path / "run")
+    assert len(saved) == 1
+    assert [path.name[:9] for path in (tmp_path / "run" / "state").glob("0*")] == ["000000060"]
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])

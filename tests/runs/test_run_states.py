@@ -7,9 +7,9 @@ import warnings
 
 import pytest
 import torch
-from wrssl.training.generations import Generations, StateWarning
 
 from wrssl.api import DataError
+from wrssl.runs.states import Generations, StateWarning
 
 
 def write(folder, step, generations=None):

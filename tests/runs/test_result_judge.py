@@ -9,19 +9,19 @@ import wrssl
 from wrssl.api import DataError
 
 
-def scenario(foreign=6.0):
+def scenario():
     random = np.random.default_rng(0)
 
     def part(n):
         y = np.tile([0, 1], n // 2)
         return (random.normal(size=(n, 3)) + 2.5 * y[:, None]).astype(np.float32), np.array(["no", "yes"])[y]
 
-    pool = np.r_[part(150)[0], (random.normal(size=(150, 3)) - foreign).astype(np.float32)]
+    pool = np.r_[part(150)[0], (random.normal(size=(150, 3)) - 6.0).astype(np.float32)]
     return wrssl.Scenario(part(60), pool, part(80)), part(200)[0], pool[150:]
 
 
 @pytest.mark.parametrize("weights", ["wr", "prior", "none", "wr-cluster"])
-def test_the_table_of_newcomers(weights, tmp_path):
+def test_new_samples_get_a_table_before_and_after_loading(weights, tmp_path):
     data, own, foreign = scenario()
     result = wrssl.fit(data, weights=weights, steps=4, fallback=False, out=tmp_path / "RUN", progress=False)
     table = result.judge(own, ids=[f"row {n}" for n in range(len(own))])
@@ -51,7 +51,7 @@ def test_the_rate_is_the_users():
 
 
 @pytest.mark.parametrize("rate", [-0.1, 0.6, float("nan")])
-def test_a_rate_that_is_none(rate):
+def test_a_rate_that_does_not_exist_is_refused(rate):
     with pytest.raises(wrssl.WRSSLError, match="false_drop_rate"):
         wrssl.fit(scenario()[0], steps=1, false_drop_rate=rate)
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 
 import pytest
 import torch
-from wrssl.training.files import (
+
+from wrssl.runs.files import (
     StorageError,
     make_folder,
     sha256_of,
@@ -89,11 +90,17 @@ def test_an_error_of_the_content_leaves_nothing(tmp_path):
 
 
 def test_every_new_folder_is_flushed(tmp_path, monkeypatch):
-    flushed = []
-    monkeypatch.setattr("wrssl.training.files.sync_folder", flushed.append)
+    flushed, flush = [], os.fsync
+
+    def watched(number):
+        flushed.append(os.fstat(number).st_ino)
+        flush(number)
+
+    monkeypatch.setattr(os, "fsync", watched)
     make_folder(tmp_path / "a" / "b")
     assert (tmp_path / "a" / "b").is_dir()
-    assert flushed == [tmp_path / "a", tmp_path]  # a folder's name stands in its parent
+    # A folder's name stands in its parent.
+    assert flushed == [(tmp_path / "a").stat().st_ino, tmp_path.stat().st_ino]
     make_folder(tmp_path / "a" / "b")
     assert len(flushed) == 2
 

@@ -1,4 +1,4 @@
-"""A run directory belongs to one process at a time, and to nobody when that process is gone."""
+"""A run directory belongs to one process at a time, and to none when that process is gone."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import sys
 import threading
 
 import pytest
-from wrssl.training.lock import lock_run, new_run
-from wrssl.training.rundir import check_free
 
 from wrssl.api import OptionError
+from wrssl.runs.directory import check_free, lock_run, new_run
 
 # Holds the lock of a folder until it is killed; needs none of the package.
 HOLD = """
@@ -92,18 +91,16 @@ def test_a_new_run_has_its_settings_first(tmp_path):
 
 def test_the_quicker_one_wins(tmp_path, monkeypatch):
     """Another process finds the same empty folder, and is done before this one has the lock."""
-    from wrssl.training import lock
+    folder, take = tmp_path / "RUN", fcntl.flock
 
-    take = lock._take
-
-    def slowly(file, folder):
+    def slowly(*arguments):
         (folder / "config.json").write_text("theirs")
-        take(file, folder)
+        take(*arguments)
 
-    monkeypatch.setattr(lock, "_take", slowly)
-    with pytest.raises(OptionError, match="not empty"), new_run(tmp_path / "RUN", {}):
+    monkeypatch.setattr(fcntl, "flock", slowly)
+    with pytest.raises(OptionError, match="not empty"), new_run(folder, {}):
         pytest.fail("two runs in one folder")
-    assert (tmp_path / "RUN" / "config.json").read_text() == "theirs"
+    assert (folder / "config.json").read_text() == "theirs"
 
 
 def test_what_a_killed_start_leaves_counts_as_empty(tmp_path):
