@@ -12,10 +12,13 @@ import torch
 from sklearn.cluster import KMeans
 
 import wrssl
+from wrssl.api import Context, Pass
 from wrssl.errors import DataError
 from wrssl.evaluate import is_ood
-from wrssl.hypergrad import neumann
+from wrssl.hypergrad import logit_loss, neumann
+from wrssl.models import split
 from wrssl.registry import METHODS, SOLVERS, WEIGHTINGS
+from wrssl.training import PolicyNet
 from wrssl_reproduction import published_code
 from wrssl_reproduction.cell import Cell
 from wrssl_reproduction.published_code import nearly_known_sides
@@ -81,6 +84,34 @@ def test_loss_and_gradient_of_pseudo_label(compat, generator):
     want, slope = by_hand(z.detach().numpy(), compat)
     np.testing.assert_allclose(r.detach().numpy(), want, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(gradient.numpy(), slope, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("compat", ["oliver", "wrssl"])
+def test_one_clean_pass_gives_prediction_and_target(compat, generator):
+    """The closed form in logit space, ``curvature``, has the gradient of the loss as well."""
+    method = METHODS.create(published_code.PSEUDO_LABELS[compat], {"threshold": TAU})
+    with torch.random.fork_rng(devices=[]):
+        module = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 4)).double()
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(2 * torch.randn(p.shape, generator=generator, dtype=torch.float64))
+    x = 2 * torch.randn(30, 3, generator=generator, dtype=torch.float64)
+    net, context = PolicyNet(split(module, x), "batch"), Context(0, 1, generator, generator, noise=0.5)
+    views = method.views(net, x, context)
+    assert views.inputs is x
+    assert views.kind is Pass.UNLABELED
+    assert dict(net.images) == {Pass.UNLABELED: 30}
+    logits = net.head(views.features)
+    assert 0.2 < float((logits.softmax(1).amax(1) >= TAU).double().mean()) < 0.9
+    want, slope = by_hand(logits.detach().numpy(), compat)
+    r = method.loss(logits, views.targets)
+    np.testing.assert_allclose(r.detach().numpy(), want, rtol=1e-12, atol=1e-12)
+    closed = logit_loss(method.curvature).gradient(logits.detach(), views.targets)
+    np.testing.assert_allclose(closed.numpy(), slope, rtol=1e-12, atol=1e-12)
+    gradients = torch.autograd.grad(r.sum(), list(module.parameters()), retain_graph=True)
+    chained = torch.autograd.grad(logits, list(module.parameters()), torch.from_numpy(slope))
+    for got, expected in zip(gradients, chained, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("compat", ["oliver", "wrssl"])

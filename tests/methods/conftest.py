@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from wrssl.api import Augmentation, Context, Mixed, Pass
+from wrssl.api import Augmentation, Context, Pass, RowSources
 
 
 @pytest.fixture(autouse=True)
-def nobody_touches_a_global_generator(global_rng_untouched):
+def no_test_uses_a_global_generator(global_rng_untouched):
     """Every test of this folder runs with it."""
 
 
@@ -34,13 +34,13 @@ def linear(inputs: int, outputs: int, seed: int, scale: float = 1.0) -> nn.Linea
 
 @dataclass(frozen=True)
 class Call:
-    """One backbone pass."""
+    """One backbone pass and the network that made it."""
 
-    who: str
+    network: str
     kind: Pass
     inputs: Tensor
     gradient: bool
-    mixed: Mixed | None = None
+    mixed: RowSources | None = None
 
 
 class RecordingNet:
@@ -48,8 +48,8 @@ class RecordingNet:
 
     weights: Tensor | None = None  # every row counts alike
 
-    def __init__(self, module: nn.Sequential, who: str = "student", calls: list[Call] | None = None) -> None:
-        self.module, self.who = module, who
+    def __init__(self, module: nn.Sequential, network: str = "student", calls: list[Call] | None = None) -> None:
+        self.module, self.network = module, network
         self.calls: list[Call] = [] if calls is None else calls
         self.moves_statistics = True
 
@@ -57,8 +57,8 @@ class RecordingNet:
     def head(self) -> nn.Linear:
         return self.module[-1]
 
-    def features(self, x: Tensor, kind: Pass, mixed: Mixed | None = None) -> Tensor:
-        self.calls.append(Call(self.who, kind, x.detach().clone(), torch.is_grad_enabled(), mixed))
+    def features(self, x: Tensor, kind: Pass, mixed: RowSources | None = None) -> Tensor:
+        self.calls.append(Call(self.network, kind, x.detach().clone(), torch.is_grad_enabled(), mixed))
         return self.module[:-1](x)
 
     def logits(self, x: Tensor, kind: Pass) -> Tensor:
@@ -71,7 +71,7 @@ class RecordingNet:
         return self.moves_statistics
 
     def order(self) -> list[tuple[str, Pass, bool]]:
-        return [(c.who, c.kind, c.gradient) for c in self.calls]
+        return [(c.network, c.kind, c.gradient) for c in self.calls]
 
 
 class NumpyNet:
@@ -101,7 +101,7 @@ class NumpyNet:
 
 
 class Shaky:
-    """An augmentation that NumPy can repeat: x + 0.2 n is the weak look, 1.3 x − 0.8 n the strong one, n ~ N(0, I)."""
+    """An augmentation that NumPy can repeat: x + 0.2 n is the weak view, 1.3 x − 0.8 n the strong one, n ~ N(0, I)."""
 
     def weak(self, x: Tensor, generator: torch.Generator) -> Tensor:
         return x + 0.2 * torch.randn(x.shape, generator=generator, dtype=x.dtype)
@@ -142,16 +142,16 @@ class Reference:
         return [torch.randn(shape, generator=generator, dtype=torch.float64).numpy() for _ in range(draws)]
 
     @staticmethod
-    def looks(x: np.ndarray, seed: int, noise: float, kinds: str) -> list[np.ndarray]:
-        """What ``Shaky`` and the noise make of x in turn; ``kinds`` is ``"ws"`` for a weak and then a strong look."""
-        generator, looks = torch.Generator().manual_seed(seed), []
+    def augmented(x: np.ndarray, seed: int, noise: float, kinds: str) -> list[np.ndarray]:
+        """What ``Shaky`` and the noise make of x in turn; ``kinds`` is ``"ws"`` for a weak and then a strong view."""
+        generator, found = torch.Generator().manual_seed(seed), []
         for kind in kinds:
             n = torch.randn(x.shape, generator=generator, dtype=torch.float64).numpy()
-            look = x + 0.2 * n if kind == "w" else 1.3 * x - 0.8 * n
+            view = x + 0.2 * n if kind == "w" else 1.3 * x - 0.8 * n
             if noise:
-                look = look + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64).numpy()
-            looks.append(look)
-        return looks
+                view = view + noise * torch.randn(x.shape, generator=generator, dtype=torch.float64).numpy()
+            found.append(view)
+        return found
 
     @staticmethod
     def slopes(function: Callable[[NumpyNet], float], net: NumpyNet, step: float = 1e-6) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from wrssl.hypergrad import automatic, logit_loss
 from wrssl.methods import METHODS, list_methods
 
 U, P, T = Pass.UNLABELED, Pass.PERTURBED, Pass.TEACHER
-# The passes of one step in their order: who, which kind, with a graph.
+# The passes of one step in their order: network, kind, with a graph or not.
 PASSES = {
     "supervised": [("student", U, True)],
     "pl": [("student", U, True)],
@@ -25,12 +25,10 @@ PASSES = {
     "mixmatch": [("student", U, False), ("student", P, False), ("student", P, True)],
     "fixmatch": [("student", U, False), ("student", P, True)],
 }
-LOOKS = {"pi", "mt", "uda", "mixmatch", "fixmatch"}  # those that look at random changes of an example
+AUGMENTED = {"pi", "mt", "uda", "mixmatch", "fixmatch"}  # of the methods that augment their inputs
 VARIANTS = [
     ("supervised", {}),
     ("pl", {"threshold": 0.5}),
-    ("pl", {"threshold": 0.5, "compat": "oliver"}),
-    ("pl", {"threshold": 0.5, "compat": "wrssl"}),
     ("pi", {}),
     ("mt", {}),
     ("vat", {}),
@@ -65,12 +63,12 @@ def case(request, make_net):
 
 @pytest.fixture
 def make_context(make_context, labeled):
-    """With the labelled batch, which the step gives to every method."""
+    """With the labeled batch, which the step gives to every method."""
     return partial(make_context, labeled=labeled)
 
 
 def number_of_rows(method, members=9, labels=5):
-    """One row per member; the labelled batch and two looks at each member where rows are mixed."""
+    """One row per member; the labeled batch and two views of each member where rows are mixed."""
     return labels + 2 * members if method.mixes_labeled else members
 
 
@@ -82,7 +80,7 @@ def test_passes_and_their_order(case, x, make_context):
     name, method, net = case
     views = method.views(net, x, make_context(noise=0.1))
     assert net.order() == PASSES[name]
-    last = [c for c in net.calls if c.who == "student" and c.gradient][-1]
+    last = [c for c in net.calls if c.network == "student" and c.gradient][-1]
     assert views.kind is last.kind
     assert torch.equal(views.inputs, last.inputs), "views.inputs is not what went into the pass that learns"
 
@@ -165,7 +163,7 @@ def test_random_numbers_come_from_the_generator_of_their_kind(
     method.after_step(net, 0)
     drawn = not torch.equal(context.augment.get_state(), fresh.augment.get_state())
     attacked = not torch.equal(context.attack.get_state(), fresh.attack.get_state())
-    assert drawn == (name == "mixmatch" or (name in LOOKS and (noise > 0 or augmented)))
+    assert drawn == (name == "mixmatch" or (name in AUGMENTED and (noise > 0 or augmented)))
     assert attacked == (name == "vat")
 
 
@@ -174,15 +172,15 @@ def test_equal_generators_give_equal_views_and_others_do_not(case, x, make_conte
     one, two = (method.views(net, x, make_context(noise=0.1)) for _ in range(2))
     assert torch.equal(one.inputs, two.inputs)
     assert torch.equal(one.targets, two.targets)
-    if name in LOOKS | {"vat"}:
+    if name in AUGMENTED | {"vat"}:
         context = make_context(noise=0.1)
         context.augment.manual_seed(1)
         context.attack.manual_seed(1)
         assert not torch.allclose(method.views(net, x, context).inputs, one.inputs)
 
 
-def test_a_second_look_at_float32_and_images(case, make_context):
-    """Inputs of any shape and type: images in float32."""
+def test_images_in_float32(case, make_context):
+    """Inputs have any shape and floating-point type."""
     _, method, net = case
     net.module = torch.nn.Sequential(torch.nn.Flatten(), *copy.deepcopy(net.module).float())
     method.setup(net)
@@ -219,12 +217,12 @@ def test_an_unknown_option_is_a_sentence(name):
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_augmentation_reaches_those_that_look_at_random_changes(name, x, make_net, make_context, shaky):
+def test_augmentation_reaches_the_inputs_of_methods_that_augment(name, x, make_net, make_context, shaky):
     inputs = []
     for augmentation in (None, shaky):
         net, method = make_net(), METHODS.create(name)
         method.setup(net)
         method.views(net, x, make_context(augmentation=augmentation))
         inputs.append([call.inputs for call in net.calls])
-    changed = [not torch.equal(plain, look) for plain, look in zip(*inputs, strict=True)]
-    assert changed == [name in LOOKS] * len(changed)
+    changed = [not torch.equal(plain, view) for plain, view in zip(*inputs, strict=True)]
+    assert changed == [name in AUGMENTED] * len(changed)

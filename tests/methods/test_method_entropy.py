@@ -1,4 +1,4 @@
-"""Entropy minimisation against NumPy."""
+"""Entropy minimization against NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FixMatch against NumPy: the hard label of the weak look, the inclusive threshold, the gradient of the strong look."""
+"""FixMatch against NumPy: the hard label of the weak view, the inclusive threshold, the gradient of the strong view."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def case(request, ref, make_net, x, make_context, shaky):
     """(net, method, views, strong inputs, mask, labels by NumPy)."""
     net, method = make_net(scale=2.0), METHODS.create("fixmatch", {"threshold": TAU})
     views = method.views(net, x, make_context(noise=request.param, augmentation=shaky))
-    weak, strong = ref.looks(x.numpy(), AUGMENT, request.param, "ws")
+    weak, strong = ref.augmented(x.numpy(), AUGMENT, request.param, "ws")
     p = ref.Net(net.module).probabilities(weak)
     mask, label = p.max(1) >= TAU, p.argmax(1)
     assert 2 <= mask.sum() <= 7, "both sides of the threshold are needed"
     decided = ref.Net(net.module).probabilities(strong).argmax(1)
-    assert (decided != label)[mask].any(), "the looks never disagree, so the test could not tell them apart"
+    assert (decided != label)[mask].any(), "the views never disagree, so the test could not tell them apart"
     return net, method, views, strong, mask, label
 
 
@@ -39,7 +39,7 @@ def test_views_and_loss(case, ref):
     assert (r[torch.as_tensor(~mask)] == 0).all()
 
 
-def test_the_weighted_mean_has_the_gradient_of_the_strong_look_alone(case, ref):
+def test_the_weighted_mean_has_the_gradient_of_the_strong_view_alone(case, ref):
     net, method, views, inputs, mask, label = case
     w, twin = np.linspace(1.0, 0.2, 9), ref.Net(net.module)
     loss = 0.6 * (torch.as_tensor(w) * method.loss(net.head(views.features), views.targets)).mean()
@@ -69,7 +69,7 @@ def test_the_threshold_itself_is_confident():
     assert METHODS.create("fixmatch", {"threshold": math.nextafter(0.5, 1.0)}).targets(z).tolist() == [[0.0, 0.0]]
 
 
-def test_nobody_is_confident(ref):
+def test_below_the_threshold_loss_and_gradient_are_exactly_zero(ref):
     method = METHODS.create("fixmatch", {"threshold": 0.999999})
     z = ref.normal(30, 4, seed=3).requires_grad_()
     r = method.loss(z, method.targets(z.detach()))

@@ -1,4 +1,4 @@
-"""Each method learns: on two half moons with few labels the loss that it trains goes down, and looks help."""
+"""Each method learns: on two half moons with few labels the loss that it trains goes down, and augmentation helps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrssl.api import Context, Pass
 from wrssl.methods import METHODS
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
-from wrssl.training.passes import PolicyNet
+from wrssl.training import PolicyNet
 
 
 def two_moons(ref, n, seed):
@@ -39,7 +39,7 @@ def network(ref, policy):
 
 
 class Blur:
-    """The scenario's noise is the weak look; the strong one has more of it."""
+    """The scenario's noise is the weak view; the strong one has more of it."""
 
     def weak(self, x, generator):
         return x
@@ -49,7 +49,7 @@ class Blur:
 
 
 def train(ref, name, options):
-    """200 steps; (loss, unlabelled loss) of each, and the accuracy on the pool at the end."""
+    """200 steps; (loss, unlabeled loss) of each, and the accuracy on the pool at the end."""
     pool, truth = two_moons(ref, 100, seed=1)
     rows = torch.tensor([5, 30, 60, 95, 105, 130, 160, 195])
     net, method = network(ref, "batch"), METHODS.create(name, options)
@@ -109,7 +109,7 @@ def test_mixing_lowers_the_loss(ref):
     assert history[-10:, 0].mean() < 0.6 * history[:10, 0].mean()
 
 
-def test_looks_at_the_pool_are_worth_more_than_the_labels_alone(ref):
+def test_augmented_views_of_the_pool_are_worth_more_than_the_labels_alone(ref):
     _, alone = train(ref, "supervised", {})
     assert 0.8 < alone < 0.92
     for name, options in (("uda", {}), ("fixmatch", {"threshold": 0.8}), ("mixmatch", {"coef": 3.0})):

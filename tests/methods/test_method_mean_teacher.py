@@ -13,13 +13,13 @@ from wrssl.api import Pass
 from wrssl.methods import METHODS
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
-from wrssl.training.passes import PolicyNet
+from wrssl.training import PolicyNet
 
 AUGMENT = 101  # the seed of the context's generator
 
 
 def move(module, seed, ref):
-    """Another student: what an optimiser step would do to the parameters."""
+    """Another student: what an optimizer step would do to the parameters."""
     with torch.no_grad():
         for number, p in enumerate(module.parameters()):
             p.add_(0.3 * ref.normal(*p.shape, seed=seed + number))
@@ -113,7 +113,7 @@ def test_the_decay_by_hand(make_net):
             torch.testing.assert_close(p, torch.full_like(p, moved), rtol=1e-12, atol=0)
 
 
-def normalised_net(policy, ref):
+def normalized_net(policy, ref):
     """BN, then a head; float64, all statistics away from their initial values."""
     layer = nn.BatchNorm1d(4).double()
     head = nn.utils.skip_init(nn.Linear, 4, 3, dtype=torch.float64)
@@ -129,7 +129,7 @@ def normalised_net(policy, ref):
 @pytest.mark.parametrize("policy", ["batch", "frozen", "eval", "weighted"])
 def test_the_teachers_batch_statistics(policy, ref, x, make_context):
     """By its own passes where the policy lets them move, else by the moving average."""
-    net, method = normalised_net(policy, ref), METHODS.create("mt")
+    net, method = normalized_net(policy, ref), METHODS.create("mt")
     method.setup(net)
     w = np.linspace(0.1, 1.0, 9)
     net.weights = torch.as_tensor(w)
@@ -147,9 +147,9 @@ def test_the_teachers_batch_statistics(policy, ref, x, make_context):
     else:
         share = w / w.sum() if policy == "weighted" else np.full(9, 1 / 9)
         n = 1 / (share**2).sum()
-        centre = share @ rows
-        want_mean = 0.9 * mean + 0.1 * centre
-        want_var = 0.9 * var + 0.1 * (share @ (rows - centre) ** 2) * n / (n - 1)
+        center = share @ rows
+        want_mean = 0.9 * mean + 0.1 * center
+        want_var = 0.9 * var + 0.1 * (share @ (rows - center) ** 2) * n / (n - 1)
     ref.close(new["0.running_mean"], want_mean)
     ref.close(new["0.running_var"], want_var)
     assert new["0.num_batches_tracked"].item() == (0 if policy in ("frozen", "eval") else 1)

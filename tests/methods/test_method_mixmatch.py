@@ -9,14 +9,14 @@ import pytest
 import scipy.stats
 import torch
 from torch import nn
-from wrssl.methods.mixup import beta, blend
 
-from wrssl.api import Mixed, OptionError, Pass
+from wrssl.api import OptionError, Pass
 from wrssl.hypergrad import LOSSES, HeadProblem, HeadRows, automatic, check_head
 from wrssl.methods import METHODS
+from wrssl.methods.mixed_rows import Mixed, beta, blend
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
-from wrssl.training.passes import PolicyNet
+from wrssl.training import PolicyNet
 
 AUGMENT = 101  # the seed of the context's generator
 W = np.linspace(0.05, 0.95, 9)
@@ -34,12 +34,12 @@ class ByHand:
         known, y = labeled[0].numpy(), labeled[1].numpy()
         if noise:
             known = known + noise * normal(known)
-        looks = []
+        augmented = []
         for _ in range(K):
-            look = x + 0.2 * normal(x)
-            looks.append(look + noise * normal(x) if noise else look)
-        mean = sum(twin.probabilities(look) for look in looks) / K
-        self.looks, self.q = looks, mean ** (1 / T) / (mean ** (1 / T)).sum(1, keepdims=True)
+            view = x + 0.2 * normal(x)
+            augmented.append(view + noise * normal(x) if noise else view)
+        mean = sum(twin.probabilities(view) for view in augmented) / K
+        self.augmented, self.q = augmented, mean ** (1 / T) / (mean ** (1 / T)).sum(1, keepdims=True)
         self.B_l, self.B_u, self.R = len(known), len(x), len(known) + K * len(x)
 
         uniform = torch.rand(self.R, generator=generator, dtype=torch.float64).numpy()
@@ -50,7 +50,7 @@ class ByHand:
         else:
             ours, theirs = (torch.randperm(n, generator=generator).numpy() for n in (self.B_l, K * self.B_u))
             self.partner = np.concatenate([ours, self.B_l + theirs])
-        rows, labels = np.concatenate([known, *looks]), np.concatenate([np.eye(3)[y], *[self.q] * K])
+        rows, labels = np.concatenate([known, *augmented]), np.concatenate([np.eye(3)[y], *[self.q] * K])
         self.source = [-1] * self.B_l + [*range(self.B_u)] * K
         self.inputs, self.labels = np.zeros_like(rows), np.zeros_like(labels)
         for i, (s, j) in enumerate(zip(self.share, self.partner, strict=True)):
@@ -58,7 +58,7 @@ class ByHand:
             self.labels[i] = s * labels[i] + (1 - s) * labels[j]
 
     def weights(self, w):
-        """Row by row, with 1 for labelled sources; two looks at the same member weigh what it weighs."""
+        """Row by row, with 1 for labeled sources; two views of the same member weigh what it weighs."""
         rows = []
         for place, partner in enumerate(self.partner):
             sources = {self.source[place], self.source[partner]} - {-1}
@@ -76,11 +76,11 @@ class ByHand:
 CASES = {
     "default": ({}, 0.0, 20),
     "noise": ({}, 0.15, 40),
-    "three-looks": ({"K": 3, "T": 0.3, "ramp": 0.0}, 0.0, 0),
-    "one-look": ({"K": 1, "ramp": 1.0}, 0.15, 30),
+    "three-views": ({"K": 3, "T": 0.3, "ramp": 0.0}, 0.0, 0),
+    "one-view": ({"K": 1, "ramp": 1.0}, 0.15, 30),
     "within-the-pool": ({"mix_within": "pool", "alpha": 0.4, "coef": 3.0}, 0.0, 90),
 }
-STRENGTH = {"default": 37.5, "noise": 75.0, "three-looks": 75.0, "one-look": 22.5, "within-the-pool": 3.0}
+STRENGTH = {"default": 37.5, "noise": 75.0, "three-views": 75.0, "one-view": 22.5, "within-the-pool": 3.0}
 
 
 @pytest.fixture(params=CASES)
@@ -124,15 +124,15 @@ def test_passes(case, ref):
     net, method, views, hand, _ = case
     guesses = [("student", Pass.UNLABELED, False), *[("student", Pass.PERTURBED, False)] * (method.K - 1)]
     assert net.order() == [*guesses, ("student", Pass.PERTURBED, True)]
-    for call, look in zip(net.calls, hand.looks, strict=False):
-        ref.close(call.inputs, look)
+    for call, view in zip(net.calls, hand.augmented, strict=False):
+        ref.close(call.inputs, view)
         assert call.mixed is None
     assert net.calls[-1].mixed is views.mixed
     assert views.kind is Pass.PERTURBED
 
 
-def test_labelled_rows_are_augmented_already(make_net, x, labeled, make_context, shaky):
-    """The loop augments the labelled batch, for every method alike; only noise is added here."""
+def test_labeled_rows_are_augmented_already(make_net, x, labeled, make_context, shaky):
+    """The loop augments the labeled batch, for every method alike; only noise is added here."""
     method = METHODS.create("mixmatch", {"alpha": 1e-9, "mix_within": "pool"})  # λ' = 1: nothing is mixed
     views = method.views(make_net(), x, make_context(augmentation=shaky, labeled=labeled))
     assert torch.equal(views.inputs[:5], labeled[0])
@@ -172,11 +172,11 @@ def test_in_the_first_step_the_labels_alone_count(make_net, x, labeled, make_con
 
 
 def test_rows_of_a_kind_stay_among_themselves(generator):
-    pool, everybody = (METHODS.create("mixmatch", {"mix_within": within}) for within in ("pool", "all"))
+    pool, whole = (METHODS.create("mixmatch", {"mix_within": within}) for within in ("pool", "all"))
     partner = pool.partners(5, 23, generator)
     assert sorted(partner[:5].tolist()) == [*range(5)]
     assert sorted(partner[5:].tolist()) == [*range(5, 23)]
-    partner = everybody.partners(5, 23, generator)
+    partner = whole.partners(5, 23, generator)
     assert sorted(partner.tolist()) == [*range(23)]
     assert (partner[:5] >= 5).any()
 
@@ -212,7 +212,7 @@ SHARE = torch.tensor([0.8, 0.9, 0.7, 0.6, 0.75, 0.5, 1.0], dtype=torch.float64)
 
 @pytest.fixture
 def mixed():
-    """Rows of a batch of 4: labelled, labelled with 1, 0 with labelled, 1 with 2, 2 with 1, 1 with itself, 0 with 3."""
+    """Rows of a batch of 4: labeled, labeled with 1, 0 with labeled, 1 with 2, 2 with 1, 1 with itself, 0 with 3."""
     return Mixed(FIRST, SECOND, SHARE)
 
 
@@ -238,7 +238,7 @@ def test_a_member_without_weight_is_gone_from_every_row(mixed, linear):
     assert others[3] == pytest.approx(0.4), "linear: first 1, partner 2: (1 − λ') w_2"
     assert others[4] == pytest.approx(0.75), "linear: first 2, partner 1: λ' w_2"
     assert others[5] == 0.0, "mixed with itself"
-    assert others[1] == pytest.approx(0.9), "labelled, with an outlier as partner"
+    assert others[1] == pytest.approx(0.9), "labeled, with an outlier as partner"
 
 
 @pytest.mark.parametrize("rule", ["product", "linear"])
@@ -272,11 +272,11 @@ def test_what_rows_say_about_members(mixed, ref):
     torch.testing.assert_close(mixed.of_members(rows[:, 0], 4), got[:, 0])
 
 
-def test_of_members_averages_over_the_looks(case):
+def test_of_members_averages_over_the_views(case):
     *_, method, views, hand, _ = case
     p = views.features.detach()
-    looks = p[hand.B_l :].view(method.K, 9, -1)
-    torch.testing.assert_close(views.mixed.of_members(p, 9), looks.mean(0))
+    augmented = p[hand.B_l :].view(method.K, 9, -1)
+    torch.testing.assert_close(views.mixed.of_members(p, 9), augmented.mean(0))
 
 
 # The hypergradient's view of it.
@@ -298,7 +298,7 @@ def test_automatic_derivatives_of_the_loss(case, ref):
 def test_the_head_hypergradient_of_mixed_rows(case, ref, labeled):
     net, method, views, *_ = case
     h_v = net.features(labeled[0] + 0.3, Pass.VALIDATION)
-    empty = HeadRows(labeled[0].new_zeros(0, 6), labeled[1][:0])  # there is no other labelled term
+    empty = HeadRows(labeled[0].new_zeros(0, 6), labeled[1][:0])  # there is no other labeled term
     problem = HeadProblem(
         net.head.weight,
         net.head.bias,
@@ -322,7 +322,7 @@ def test_the_head_hypergradient_of_mixed_rows(case, ref, labeled):
 
 
 @pytest.mark.parametrize("K", [1, 2, 3])
-def test_the_running_statistics_move_by_the_first_look_alone(K, ref, x, labeled, make_context, shaky):
+def test_the_running_statistics_move_by_the_first_view_alone(K, ref, x, labeled, make_context, shaky):
     layers = []
     for module, seed in ((nn.BatchNorm1d(4).double(), 0), (nn.utils.skip_init(nn.Linear, 4, 3).double(), 1)):
         with torch.no_grad():
@@ -332,7 +332,7 @@ def test_the_running_statistics_move_by_the_first_look_alone(K, ref, x, labeled,
     net = PolicyNet(split(convert_batchnorm(nn.Sequential(*layers)).train(), x), "batch")
     METHODS.create("mixmatch", {"K": K}).views(net, x, make_context(augmentation=shaky, labeled=labeled))
     state = net.module.state_dict()
-    first = ref.looks(x.numpy(), AUGMENT, 0.0, "w")[0]
+    first = ref.augmented(x.numpy(), AUGMENT, 0.0, "w")[0]
     assert state["0.num_batches_tracked"].item() == 1
     ref.close(state["0.running_mean"], 0.1 * first.mean(0))
     assert net.images == {Pass.UNLABELED: 9, Pass.PERTURBED: 9 * (K - 1) + 5 + 9 * K}
@@ -358,7 +358,7 @@ def test_the_defaults():
         ({"alpha": math.inf}, "option alpha"),
         ({"T": math.nan}, "option T"),
         ({"coef": 0.0}, "option coef"),
-        ({"mix_within": "labelled"}, "mix_within=all and pool, not 'labelled'"),
+        ({"mix_within": "labeled"}, "mix_within=all and pool, not 'labeled'"),
     ],
 )
 def test_options_that_make_no_sense_are_sentences(options, sentence):
@@ -366,6 +366,6 @@ def test_options_that_make_no_sense_are_sentences(options, sentence):
         METHODS.create("mixmatch", options)
 
 
-def test_it_needs_the_labelled_batch(make_net, x, make_context):
-    with pytest.raises(AssertionError, match="the step gives the labelled batch"):
+def test_it_needs_the_labeled_batch(make_net, x, make_context):
+    with pytest.raises(AssertionError, match="the step gives the labeled batch"):
         METHODS.create("mixmatch").views(make_net(), x, make_context())

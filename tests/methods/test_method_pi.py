@@ -11,7 +11,7 @@ AUGMENT = 101  # the seed of the context's generator
 
 
 def by_hand(ref, net, x, noise):
-    """(first inputs, targets, r, dr/dz of the first look)."""
+    """(first inputs, targets, r, dr/dz of the first view)."""
     first, second = ref.noise(x.shape, AUGMENT, 2)
     twin, inputs = ref.Net(net.module), x.numpy() + noise * first
     p, t = twin.probabilities(inputs), twin.probabilities(x.numpy() + noise * second)
@@ -29,7 +29,7 @@ def test_views_and_loss(noise, ref, make_net, x, make_context):
     ref.close(method.loss(net.head(views.features), views.targets), r)
 
 
-def test_the_gradient_flows_through_the_first_look_only(ref, make_net, x, make_context):
+def test_the_gradient_flows_through_the_first_view_only(ref, make_net, x, make_context):
     net, method = make_net(), METHODS.create("pi")
     views = method.views(net, x, make_context(noise=0.5))
     r = method.loss(net.head(views.features), views.targets)
@@ -39,7 +39,7 @@ def test_the_gradient_flows_through_the_first_look_only(ref, make_net, x, make_c
         ref.close(got, expected)
 
 
-def test_without_noise_the_two_looks_are_one(make_net, x, make_context):
+def test_without_noise_the_two_views_are_one(make_net, x, make_context):
     net, method = make_net(), METHODS.create("pi")
     views = method.views(net, x, make_context(noise=0.0))
     assert views.inputs is x

@@ -1,4 +1,4 @@
-"""UDA against NumPy: the sharpened target, the strict threshold before sharpening, the gradient of the strong look."""
+"""UDA against NumPy: the sharpened target, the strict threshold before sharpening, the gradient of the strong view."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TAU = 0.6
 
 
 def by_hand(ref, twin, x, noise, tau=TAU, T=0.4):
-    """(strong inputs, mask, sharpened weak prediction, r, dr/dz of the strong look)."""
-    weak, strong = ref.looks(x, AUGMENT, noise, "ws")
+    """(strong inputs, mask, sharpened weak prediction, r, dr/dz of the strong view)."""
+    weak, strong = ref.augmented(x, AUGMENT, noise, "ws")
     z, p = twin.logits(weak), twin.probabilities(strong)
     sharp = np.exp(z / T) / np.exp(z / T).sum(1, keepdims=True)
     mask = ref.softmax(z).max(1) > tau
@@ -46,7 +46,7 @@ def test_views_and_loss(case, ref):
     assert (r[torch.as_tensor(mask)] > 0).all()
 
 
-def test_the_weighted_mean_has_the_gradient_of_the_strong_look_alone(case, ref):
+def test_the_weighted_mean_has_the_gradient_of_the_strong_view_alone(case, ref):
     net, method, views, (inputs, mask, sharp, _, slope) = case
     w = np.linspace(0.1, 1.0, 9)
     loss = 1.7 * (torch.as_tensor(w) * method.loss(net.head(views.features), views.targets)).mean()
@@ -66,7 +66,7 @@ def test_the_weighted_mean_has_the_gradient_of_the_strong_look_alone(case, ref):
 def test_passes(case, ref, x):
     net, _, views, (inputs, *_) = case
     assert net.order() == [("student", Pass.UNLABELED, False), ("student", Pass.PERTURBED, True)]
-    assert not np.allclose(net.calls[0].inputs.numpy(), x.numpy()), "the target comes from a look, not from x itself"
+    assert not np.allclose(net.calls[0].inputs.numpy(), x.numpy()), "the target comes from a view, not from x itself"
     ref.close(net.calls[1].inputs, inputs)
     assert views.kind is Pass.PERTURBED
     assert views.mixed is None
@@ -107,7 +107,7 @@ def test_the_divergence_by_hand():
     assert r[2] == 0
 
 
-def test_a_strong_look_that_shows_the_target_has_no_loss(ref):
+def test_a_strong_view_that_shows_the_target_has_no_loss(ref):
     z = ref.normal(6, 3, seed=2)
     r = METHODS.create("uda").loss(z, z.softmax(1))
     torch.testing.assert_close(r, torch.zeros(6, dtype=torch.float64), rtol=0, atol=1e-14)
@@ -129,7 +129,7 @@ def test_the_closed_form_differs_from_the_loss_by_a_constant(case):
     torch.testing.assert_close(*others, rtol=1e-12, atol=1e-12)
 
 
-def test_without_augmentation_and_noise_both_looks_are_the_batch(make_net, x, make_context):
+def test_without_augmentation_and_noise_both_views_are_the_batch(make_net, x, make_context):
     net, method = make_net(), METHODS.create("uda", {"T": 1.0, "threshold": 0.0})
     views = method.views(net, x, make_context())
     assert views.inputs is x
