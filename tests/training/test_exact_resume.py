@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import time
 
 import numpy as np
 import pandas as pd
 import pytest
 from torch import nn
-from wrssl.training.files import StorageError
-from wrssl.training.generations import StateWarning
-from wrssl.training.resume import resume_run
 
 import wrssl
 from wrssl.api import DataError, OptionError
-from wrssl.training import state
-from wrssl.training.loop import Trainer
+from wrssl.runs import StateWarning, StorageError
+from wrssl.training.resuming import resume_run
 
 STEPS = 6
 TIMES = ("seconds_per_step",)
@@ -26,8 +25,7 @@ TIMES = ("seconds_per_step",)
 @pytest.fixture(autouse=True, scope="module")
 def saved_after_every_step():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(state, "SAVE_EVERY", -1.0)
-        patch.setattr("wrssl.evaluate.report.render", lambda page: "drawn elsewhere")  # it takes longer than all else
+        patch.setenv("WRSSL_SAVE_EVERY", "0")
         yield
 
 
@@ -71,20 +69,21 @@ def digests(folder):
     return {path: (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files}
 
 
-def stopped(data, out, call=5, **options):
-    """Gone in the given step, counted over all models; nothing is saved any more."""
-    begun, step_of = [], Trainer.step
+class Gone(wrssl.Callback):
+    """The process ends in this step, before its state is stored."""
 
-    def step(self, number):
-        begun.append(number)
-        if len(begun) == call:
+    def __init__(self, step):
+        self.step = step
+
+    def on_step(self, trainer, outcome):
+        if trainer.done == self.step:
             raise SystemExit
-        return step_of(self, number)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "step", step)
-        with pytest.raises(SystemExit):
-            fit(data, out, **options)
+
+def stopped(data, out, step=5, **options):
+    """A run that is gone in this step of the requested model."""
+    with pytest.raises(SystemExit):
+        fit(data, out, callbacks=[Gone(step)], **options)
     return out
 
 
@@ -125,15 +124,20 @@ def test_a_finished_run_is_not_changed(small, tmp_path):
 
 
 def test_before_the_first_state_a_run_starts_over(small, whole, tmp_path):
-    out = stopped(small, tmp_path / "run", call=1)
+    out = stopped(small, tmp_path / "run", step=1)
     assert [path.name for path in (out / "state").iterdir()] == ["lock"]
     resume_run(out)
     assert outcome(out) == whole()
 
 
 @pytest.mark.parametrize(("name", "before"), [("", 0), ("plain", STEPS), ("supervised", 2 * STEPS)])
-def test_a_damaged_state_is_named_and_the_one_before_it_used(name, before, small, whole, tmp_path):
-    out = stopped(small, tmp_path / "run", before + 5, weights="wr")
+def test_a_damaged_state_is_named_and_the_one_before_it_used(name, before, small, whole, tmp_path, disk):
+    out = tmp_path / "run"
+    with disk() as watched:
+        fit(small, tmp_path / "whole", weights="wr")
+    states = [number for number, call in enumerate(watched.calls) if call == "save_file"]
+    with disk(states[before + 4], kill=True), pytest.raises(disk.Killed):  # in the fifth step of this model
+        fit(small, out, weights="wr")
     older, newest = sorted((out / "state" / name).glob("0*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-7])
     with pytest.warns(StateWarning, match=re.escape(str(newest))) as said:
@@ -173,8 +177,7 @@ def test_settings_that_were_edited_do_not_go_on(small, tmp_path):
     out = stopped(small, tmp_path / "run")
     config = out / "config.json"
     text = config.read_text()
-    config.write_text(text.replace('"seed": 0,\n  "batch_size"', '"seed": 1,\n  "batch_size"'))
-    assert config.read_text() != text
+    config.write_text(json.dumps({**json.loads(text), "seed": 1}))
     with pytest.raises(DataError, match=r"config\.json are not those"):
         resume_run(out)
     config.write_text(text[: len(text) // 2])
@@ -229,7 +232,13 @@ def test_states_are_rare_where_they_are_wanted_rarely_or_take_long(small, tmp_pa
     monkeypatch.setenv("WRSSL_SAVE_EVERY", "3600")
     out = stopped(small, tmp_path / "rarely")
     assert not list((out / "state").glob("0*"))
+    flush = os.fsync
+
+    def slowly(number):
+        time.sleep(0.1)
+        flush(number)
+
     monkeypatch.setenv("WRSSL_SAVE_EVERY", "1e-9")
-    monkeypatch.setattr("wrssl.training.checkpointer.SHARE", 1e-9)
+    monkeypatch.setattr(os, "fsync", slowly)  # a state takes 0.2 s, so the next one is stored 4 s later
     out = stopped(small, tmp_path / "long")
     assert [path.name[:9] for path in (out / "state").glob("0*")] == ["000000001"]

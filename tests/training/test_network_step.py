@@ -7,20 +7,18 @@ import itertools
 import pytest
 import torch
 from torch import nn
-from wrssl.training.batch import Batch
-from wrssl.training.randomness import stream
 
 from wrssl.api import Context, Pool
+from wrssl.data import torch_stream
 from wrssl.fast import accelerate
-from wrssl.hypergrad import implicit_hypergradient
-from wrssl.methods import METHODS
+from wrssl.hypergrad import largest_eigenvalue
 from wrssl.models import build_model, split
 from wrssl.norm import convert_batchnorm, use_native_kernels
-from wrssl.training import hypergradient
-from wrssl.training.hypergradient import EARLY, REFRESH
+from wrssl.registry import METHODS, WEIGHTINGS
+from wrssl.training.batches import Batch
+from wrssl.training.hypergradient import EARLY, REFRESH, network_problem
 from wrssl.training.passes import PolicyNet
 from wrssl.training.step import TrainingStep
-from wrssl.weighting import WEIGHTINGS
 
 POOL = 30
 
@@ -55,45 +53,66 @@ def take(step, number, shape=(3,)):
     x_l, x_u, x_v = (randn(n, *shape, seed=1000 * n + number) for n in (6, 8, 7))
     y_l, y_v = torch.arange(6) % 2, torch.arange(7) % 2
     index = (torch.arange(8) + 3 * number) % POOL
-    streams = stream(0, "augment", number), stream(0, "attack", number)
-    return step(Batch(x_l, y_l, x_u, index, (x_v, y_v)), Context(number, 100, *streams, 0.1, 0.5))
+    streams = torch_stream(0, "augment", number), torch_stream(0, "attack", number)
+    batch, context = Batch(x_l, y_l, x_u, index, (x_v, y_v)), Context(number, 100, *streams, 0.1, 0.5)
+    return step(batch, context, step.weighting.request(number))
 
 
-@pytest.fixture
-def gradients(monkeypatch):
-    """∇L_T at θ⁰ of every update, as the step tells it and computed from scratch."""
-    found = []
+class Watched:
+    """Stands in the place of a step's estimator, and looks at what it is told and at what it answers.
 
-    def watch(problem, *arguments, **options):
-        theta = problem.start()
-        told = problem.known()
-        scratch = problem.train_gradient(theta.clone())
-        found.append((told, scratch))
-        return implicit_hypergradient(problem, *arguments, **options)
+    Attributes:
+        gradients: ∇L_T at θ⁰ of every update, as the step tells it and computed from scratch.
+        measured: how λmax was measured, in the updates in which it was: the number of products, and whether they began
+            without the eigenvector of the measurement before.
+    """
 
-    monkeypatch.setattr(hypergradient, "implicit_hypergradient", watch)
-    return found
+    def __init__(self, step):
+        self.estimator, self.net, self.method = step.hypergradient, step.net, step.method
+        self.gradients, self.measured = [], []
+        step.hypergradient = self
+
+    def __call__(self, rows, request, gradient):
+        if request.scope == "network":
+            problem = network_problem(self.net, self.method, rows, request)
+            theta = problem.start()
+            self.gradients.append((gradient(), problem.train_gradient(theta.clone())))
+        before, vector = self.estimator.eigenvalue, self.estimator.eigenvector
+        estimate = self.estimator(rows, request, gradient)
+        if self.estimator.eigenvalue is not before:
+            curvature = problem.curvature(theta)
+            for start in [None] if vector is None else [None, vector]:
+                for products in (1, 2, 3, 9, 10, 11):
+                    value, _ = largest_eigenvalue(curvature, theta, start=start, iterations=products)
+                    if torch.equal(value, self.estimator.eigenvalue):
+                        self.measured.append((products, start is None))
+        return estimate
+
+    def __getattr__(self, name):
+        return getattr(self.estimator, name)
 
 
 @pytest.mark.parametrize("bn", ["batch", "frozen", "eval", "weighted"])
 @pytest.mark.parametrize("method", ["pl", "pi", "mt", "vat", "entmin"])
-def test_the_gradient_that_the_step_knows_is_the_gradient(gradients, method, bn):
+def test_the_gradient_that_the_step_knows_is_the_gradient(method, bn):
     """A step differentiates its own graphs; the problem evaluates the network anew. The weights are not equal."""
     step = make(method, bn, J=2, P=1)
+    watched = Watched(step)
     for number in range(3):
         take(step, number)
-    assert len(gradients) == 3
-    for told, scratch in gradients:
+    assert len(watched.gradients) == 3
+    for told, scratch in watched.gradients:
         assert told.norm() > 1e-3
         torch.testing.assert_close(told, scratch, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("bn", ["batch", "frozen", "weighted"])
-def test_the_same_with_fused_blocks(gradients, bn, fast):
+def test_the_same_with_fused_blocks(bn, fast):
     step = make("vat", bn, (1, 28, 28), fast, J=1, P=0)
+    watched = Watched(step)
     take(step, 0, (1, 28, 28))
-    ((told, scratch),) = gradients
+    ((told, scratch),) = watched.gradients
     assert told.norm() > 1e-3
     torch.testing.assert_close(told, scratch, rtol=1e-8, atol=1e-11)
 
@@ -101,22 +120,9 @@ def test_the_same_with_fused_blocks(gradients, bn, fast):
 MEASURED = [*EARLY, REFRESH, 2 * REFRESH]
 
 
-@pytest.fixture
-def measured(monkeypatch):
-    """Number of products of every measurement of λmax, in the update in which it was made."""
-    found = []
-    original = hypergradient.largest_eigenvalue
-
-    def watch(matvec, like, *, start, iterations):
-        found.append((iterations, start is None))
-        return original(matvec, like, start=start, iterations=iterations)
-
-    monkeypatch.setattr(hypergradient, "largest_eigenvalue", watch)
-    return found
-
-
-def test_the_largest_eigenvalue_is_measured_anew_every_so_many_updates(measured):
+def test_the_largest_eigenvalue_is_measured_anew_every_so_many_updates():
     step, at, values = make(J=1, P=1), [], []
+    measured = Watched(step).measured
     for number in range(2 * REFRESH + 2):
         before = len(measured)
         outcome = take(step, number)
@@ -131,20 +137,22 @@ def test_the_largest_eigenvalue_is_measured_anew_every_so_many_updates(measured)
 
 
 @pytest.mark.parametrize("options", [{"alpha": 0.01}, {"damping": 0.1}, {"scope": "head"}])
-def test_it_is_not_measured_where_the_step_is_given_or_measured_elsewhere(measured, options):
+def test_it_is_not_measured_where_the_step_is_given_or_measured_elsewhere(options):
     step = make(J=1, P=1, **options)
+    watched = Watched(step)
     take(step, 0)
     take(step, 1)
-    assert not measured
+    assert not watched.measured
+    assert "eigenvalue" not in step.hypergradient.state_dict()
 
 
 @pytest.mark.parametrize("stop", [1, REFRESH - 1, REFRESH, REFRESH + 3])
-def test_a_stopped_run_goes_on_with_the_same_steps(stop, measured):
+def test_a_stopped_run_goes_on_with_the_same_steps(stop):
     whole, first, second = make(J=1, P=1), make(J=1, P=1), make(J=1, P=1)
     expected = [take(whole, number) for number in range(2 * REFRESH + 1)]
     for number in range(stop):
         take(first, number)
-    measured.clear()
+    measured = Watched(second).measured
     state = {name: value.clone() for name, value in first.hypergradient.state_dict().items()}
     second.net.module.load_state_dict(first.net.module.state_dict())
     second.weighting.load_state_dict(first.weighting.state_dict())
@@ -166,7 +174,7 @@ def test_before_the_first_update_there_is_nothing_to_store():
     assert set(step.hypergradient.state_dict()) == {"eigenvector", "eigenvalue", "updates"}
 
 
-def test_the_dense_solver_takes_the_whole_network_too(gradients):
+def test_the_dense_solver_takes_the_whole_network_too():
     assert take(make(J=0, solver="exact", damping=0.1), 0).estimate.gradient.isfinite().all()
     for curvature in ("exact", "gauss-newton"):
         assert take(make(J=1, solver="cg", curvature=curvature), 0).estimate.gradient.isfinite().all()
