@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from wrssl.training.data import Batches
 
 import wrssl
+from wrssl.training import Batches, Trainer
 
 
 def two_blobs(size: int, seed: int, features: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -30,19 +30,34 @@ def blobs() -> wrssl.Scenario:
     return wrssl.Scenario(two_blobs(12, 0), two_blobs(40, 1)[0], two_blobs(12, 2))
 
 
-@pytest.fixture
-def explode(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """``explode(steps, part, value)``: in these steps this part of the batch holds ``value``."""
-    whole = Batches.__call__
+class BrokenBatches:
+    """The batches of a run, with ``value`` everywhere in one part of them in some steps."""
 
-    def install(steps: Collection[int], part: str = "x_u", value: float = float("nan")) -> None:
-        def broken(self: Batches, step: int, *wishes: bool):
-            batch = whole(self, step, *wishes)
-            return replace(batch, **{part: torch.full_like(batch.x_u, value)}) if step in steps else batch
+    def __init__(self, whole: Batches, steps: Collection[int], part: str, value: float) -> None:
+        self.whole, self.steps, self.part, self.value = whole, steps, part, value
+        self.visit = whole.visit
 
-        monkeypatch.setattr(Batches, "__call__", broken)
+    def __call__(self, step: int, *wishes: bool) -> Any:
+        batch = self.whole(step, *wishes)
+        if step not in self.steps:
+            return batch
+        return replace(batch, **{self.part: torch.full_like(getattr(batch, self.part), self.value)})
 
-    return install
+
+class Explosion(wrssl.Callback):
+    """In these steps this part of the batch, ``"x_l"`` or ``"x_u"``, holds ``value``."""
+
+    def __init__(self, steps: Collection[int], part: str = "x_u", value: float = float("nan")) -> None:
+        self.broken = steps, part, value
+
+    def on_start(self, trainer: Trainer) -> None:
+        trainer.batches = BrokenBatches(trainer.batches, *self.broken)
+
+
+@pytest.fixture(scope="session")
+def explode() -> type[Explosion]:
+    """The callback that breaks batches; for a single trainer call its ``on_start``."""
+    return Explosion
 
 
 # ---- `make campaign`: one row per property, if WRSSL_RECORD names a file ----

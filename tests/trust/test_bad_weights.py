@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wrssl
-from wrssl.api import DataError, Weighting
+from wrssl.api import BatchWeights, DataError, Weighting
 from wrssl.norm import use_native_kernels
-from wrssl.weighting import WEIGHTINGS
-from wrssl.weighting.weighted_mean import weighted_mean
+from wrssl.registry import WEIGHTINGS
+from wrssl.weighting import weighted_mean
 
 LAYERS = {
     1: (wrssl.WeightedBatchNorm1d, torch.nn.BatchNorm1d),
@@ -42,7 +42,7 @@ def make(case, training=True):
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("pattern", sorted(PATTERNS))
 @given(cases)
-def test_batch_norm_stays_finite_and_who_weighs_nothing_moves_nothing(pattern, native, case):
+def test_batch_norm_stays_finite_and_rows_of_weight_0_move_nothing(pattern, native, case):
     x, layer, _, own = make(case)
     w = PATTERNS[pattern](len(x), own)
     use_native_kernels(layer, native)
@@ -56,7 +56,7 @@ def test_batch_norm_stays_finite_and_who_weighs_nothing_moves_nothing(pattern, n
     if pattern == "all 0":
         assert (layer.running_mean == 0).all()
         assert (layer.running_var == 1).all()
-    if pattern == "alternating" and len(x) > 3:  # rows of weight 0 are as if they were not there
+    if pattern == "alternating" and len(x) > 3:  # rows of weight 0 contribute nothing
         changed, again = x.detach().clone(), LAYERS[case[0]][0](case[2])
         changed[::2] += 100.0
         use_native_kernels(again, native)
@@ -109,15 +109,15 @@ def test_training_with_such_weights(pattern, method, bn, batch_size):
         def setup(self, pool):
             self.table = PATTERNS[pattern](pool.size, torch.Generator().manual_seed(0))
 
-        def weights(self, index):
-            return self.table[index]
+        def batch(self, index):
+            return BatchWeights(self.table[index])
 
     own = np.random.default_rng(batch_size)
     x, y = own.normal(size=(38, 3)).astype(np.float32), np.arange(8) % 2
     scenario = wrssl.Scenario((x[:8], y), x[8:30], (x[30:], y))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WEIGHTINGS, "create", lambda name, options: Fixed())
-        result = wrssl.fit(scenario, "mlp", method, "none", bn, steps=3, batch_size=batch_size, progress=False)
+    with WEIGHTINGS.isolated():
+        wrssl.register_weighting("pattern")(Fixed)
+        result = wrssl.fit(scenario, "mlp", method, "pattern", bn, steps=3, batch_size=batch_size, progress=False)
     assert np.isfinite(result.predict_proba(x)).all()
     assert result.metrics["skipped_steps"] == 0
-    assert ((result.weights >= 0) & (result.weights <= 1)).all()
+    assert np.allclose(result.weights, PATTERNS[pattern](22, torch.Generator().manual_seed(0)).numpy())

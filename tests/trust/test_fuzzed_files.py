@@ -7,9 +7,10 @@ import io
 import json
 import pickle
 import shutil
+import sys
 import tarfile
 import zipfile
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,18 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from scipy.io import savemat
-from wrssl.cli.report import report
 
 import wrssl
 from wrssl.api import DataError, WRSSLError
-from wrssl.data.download import take_from_zip
-from wrssl.data.images.decode import Unreadable, decode
-from wrssl.data.images.reader import quiet
-from wrssl.data.images.store import RowWriter, open_rows
-from wrssl.data.readers.cifar import FILES, read_cifar
-from wrssl.data.readers.idx import read_idx
-from wrssl.data.readers.restricted_pickle import read_pickle
-from wrssl.data.readers.svhn import read_svhn
+from wrssl.cli import main
+from wrssl.data import take_from_zip
+from wrssl.data.images import RowWriter, Unreadable, decode, open_rows, quiet
+from wrssl.data.readers import read_cifar, read_idx, read_pickle, read_svhn
+
+CIFAR10 = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
 
 # A training costs more than these do, so there is time for more of them.
 often = settings(max_examples=15 * settings.default.max_examples)
@@ -120,7 +118,7 @@ def batch(form):
 @given(st.sampled_from(["bin", "old", "new"]), changes)
 def test_cifar_folder(form, edits):
     with TemporaryDirectory() as place:
-        for name in [*FILES["cifar10", "train"], *FILES["cifar10", "test"]]:
+        for name in CIFAR10:
             (Path(place) / f"{name}{'.bin' if form == 'bin' else ''}").write_bytes(batch(form))
         path = next(Path(place).glob("data_batch_3*"))
         path.write_bytes(changed(batch(form), edits))
@@ -135,7 +133,7 @@ def test_cifar_folder(form, edits):
 def tar(mode):
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode=mode) as archive:
-        for name in [*FILES["cifar10", "train"], *FILES["cifar10", "test"]]:
+        for name in CIFAR10:
             info = tarfile.TarInfo(f"cifar-10-batches-bin/{name}.bin")
             info.size = len(batch("bin"))
             archive.addfile(info, io.BytesIO(batch("bin")))
@@ -251,6 +249,15 @@ def test_run_directory(finished, blobs, name, edits):
         assert readable_or_refused(folder, blobs.unlabeled)
 
 
+def report_again(folder, page):
+    """The exit code of ``wrssl report``; any exception but the one that ends the program is a failure."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(None), redirect_stderr(None):
+        patch.setattr(sys, "argv", ["wrssl", "report", str(folder), "--out", str(page)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return ended.value.code
+
+
 def places(value, at=()):
     """All places in a nested value."""
     yield at
@@ -271,7 +278,5 @@ def test_values_in_the_json_of_a_run_directory(finished, blobs, name, number, va
         inner[key] = value
         path.write_text(json.dumps(content), encoding="utf-8")
         assert readable_or_refused(folder, blobs.unlabeled)
-        try:
-            report(folder, Path(place) / "again.html")
-        except WRSSLError:
-            assert not (Path(place) / "again.html").exists()
+        page = Path(place) / "again.html"
+        assert report_again(folder, page) == (0 if page.exists() else 2)

@@ -18,17 +18,15 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
-from wrssl.training.stored import load_page
 
 import wrssl
 from wrssl.api import DataError, WRSSLError
-from wrssl.data.download import take_from_zip
-from wrssl.data.images.decode import Unreadable, decode
-from wrssl.data.images.store import open_rows
-from wrssl.data.readers.cifar import FILES, read_cifar
-from wrssl.data.readers.idx import read_idx
-from wrssl.data.readers.restricted_pickle import read_pickle
-from wrssl.data.readers.svhn import read_svhn
+from wrssl.data import take_from_zip
+from wrssl.data.images import Unreadable, decode, open_rows
+from wrssl.data.readers import read_cifar, read_idx, read_pickle, read_svhn
+from wrssl.runs import load_page
+
+CIFAR10 = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
 
 
 class Bomb:
@@ -106,7 +104,7 @@ def test_no_data_file_is_executed(form, tmp_path):
             read(tmp_path / "x")
     folder = tmp_path / "cifar"
     folder.mkdir()
-    for name in [*FILES["cifar10", "train"], *FILES["cifar10", "test"]]:
+    for name in CIFAR10:
         (folder / name).write_bytes(bomb)
     with pytest.raises(DataError):
         read_cifar(folder, "cifar10")
@@ -121,13 +119,8 @@ from pathlib import Path
 import numpy, torch, PIL.Image, safetensors.torch, pandas
 import wrssl
 from wrssl.api import WRSSLError
-from wrssl.data.images.decode import Unreadable, decode, formats
-from wrssl.data.images.reader import quiet
-from wrssl.data.readers.cifar import read_cifar
-from wrssl.data.readers.idx import read_idx
-from wrssl.data.readers.restricted_pickle import read_pickle
-from wrssl.data.readers.svhn import read_svhn
-from wrssl.data.images.store import open_rows
+from wrssl.data.images import Unreadable, decode, formats, open_rows, quiet
+from wrssl.data.readers import read_cifar, read_idx, read_pickle, read_svhn
 
 def picture(path):
     with quiet():
