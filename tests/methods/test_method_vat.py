@@ -200,3 +200,13 @@ def test_saturated_predictions_stay_finite(kl):
 def test_an_unknown_divergence_lists_the_known_ones():
     with pytest.raises(OptionError, match="oliver and miyato, not 'reverse'"):
         METHODS.create("vat", {"kl": "reverse"})
+
+
+def test_a_parameter_that_is_frozen_during_a_run_stays_frozen(make_net, x, make_context):
+    net, method = make_net(), METHODS.create("vat")
+    method.setup(net)
+    first, *others = net.module.parameters()
+    first.requires_grad_(False)
+    method.views(net, x, make_context())
+    assert not first.requires_grad
+    assert all(p.requires_grad for p in others)

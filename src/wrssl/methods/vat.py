@@ -60,21 +60,22 @@ class VAT(Method):
         self.eps, self.xi, self.power_iterations, self.kl = eps, xi, power_iterations, kl
         self.coef, self.lr = coef, lr
         self.curvature = "kl" if kl == "oliver" else "ce"
-        self._trained: list[Tensor] = []
+        self._parameters: list[Tensor] = []
 
     def setup(self, net: Net) -> None:
-        """Remember which parameters are trained."""
-        self._trained = [p for p in net.module.parameters() if p.requires_grad]
+        """Remember the parameters; to walk over the model in every pass would take time."""
+        self._parameters = list(net.module.parameters())
 
     @contextmanager
     def _constant_parameters(self) -> Iterator[None]:
         """Only the derivative by the input is wanted: within this, passes keep nothing for those by parameters."""
-        for p in self._trained:
+        trained = [p for p in self._parameters if p.requires_grad]  # now: a callback may freeze some during a run
+        for p in trained:
             p.requires_grad_(False)
         try:
             yield
         finally:
-            for p in self._trained:
+            for p in trained:
                 p.requires_grad_(True)
 
     def direction(self, net: Net, x: Tensor, p: Tensor, generator: torch.Generator) -> Tensor:
