@@ -9,17 +9,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from wrssl.training.batch import Batch, LabeledBatch
-from wrssl.training.randomness import stream
 
 from wrssl.api import Context, HypergradientRequest, Pass, Pool
-from wrssl.methods import METHODS
+from wrssl.data import torch_stream
+from wrssl.hypergrad import implicit_hypergradient
 from wrssl.models import split
 from wrssl.norm import convert_batchnorm
-from wrssl.training.hypergradient import head_problem, network_problem
+from wrssl.registry import METHODS, WEIGHTINGS
+from wrssl.training.batches import Batch, LabeledBatch
+from wrssl.training.hypergradient import StepRows, head_problem, network_problem
 from wrssl.training.passes import PolicyNet
 from wrssl.training.step import TrainingStep
-from wrssl.weighting import WEIGHTINGS
 
 
 def randn(*shape, seed):
@@ -46,7 +46,13 @@ def batch(validation=True, held_out=None):
 
 
 def context(step=0):
-    return Context(step, 10, stream(0, "augment", step), stream(0, "attack", step), 0.1, 0.5)
+    return Context(step, 10, torch_stream(0, "augment", step), torch_stream(0, "attack", step), 0.1, 0.5)
+
+
+def take(step, data, number=0):
+    """Step ``number`` with this batch, as the loop takes it."""
+    step.weighting.begin(number)
+    return step(data, context(number), step.weighting.request(number))
 
 
 def by_hand(model, data, w, threshold):
@@ -61,25 +67,25 @@ def by_hand(model, data, w, threshold):
         h = (h - mean) / (var + bn.eps).sqrt() * bn.weight + bn.bias
         return h.relu() @ b.weight.T + b.bias
 
-    labelled = F.cross_entropy(forward(data.x_l, torch.ones(6, dtype=torch.float64)), data.y_l)
+    labeled = F.cross_entropy(forward(data.x_l, torch.ones(6, dtype=torch.float64)), data.y_l)
     z = forward(data.x_u, w)
     p = z.softmax(1)
     confidence, label = p.detach().max(1)
     r = (confidence >= threshold) * F.cross_entropy(z, label, reduction="none")
-    return labelled, (w * r).mean()
+    return labeled, (w * r).mean()
 
 
 def test_loss_and_update_follow_the_formula():
     net, _, weighting, step = make("pl", "oracle", method_options={"threshold": 0.6, "coef": 0.7})
     data = batch()
     reference = copy.deepcopy(net.module)
-    labelled, unlabelled = by_hand(reference, data, weighting.weights(data.index).double(), 0.6)
-    loss = labelled + 0.7 * unlabelled
+    labeled, unlabeled = by_hand(reference, data, weighting.batch(data.index).weight.double(), 0.6)
+    loss = labeled + 0.7 * unlabeled
     gradients = torch.autograd.grad(loss, list(reference.parameters()))
-    outcome = step(data, context())
-    assert unlabelled > 0
+    outcome = take(step, data)
+    assert unlabeled > 0
     torch.testing.assert_close(outcome.loss, loss.detach(), atol=1e-12, rtol=0)
-    torch.testing.assert_close(outcome.unlabeled, unlabelled.detach(), atol=1e-12, rtol=0)
+    torch.testing.assert_close(outcome.unlabeled, unlabeled.detach(), atol=1e-12, rtol=0)
     for p, old, g in zip(net.module.parameters(), reference.parameters(), gradients, strict=True):
         torch.testing.assert_close(p, old - 0.1 * g, atol=1e-12, rtol=0)
 
@@ -91,8 +97,8 @@ def test_zero_weights_leave_the_supervised_step(method):
     net, _, weighting, step = make(method, "wr-instance", "frozen", {"L": 1000}, options)
     weighting.table.zero_()
     supervised, _, _, plain = make("supervised", "none", "frozen")
-    step(batch(), context(step=1))
-    plain(batch(), context(step=1))
+    take(step, batch(), 1)
+    take(plain, batch(), 1)
     for p, q in zip(net.module.state_dict().values(), supervised.module.state_dict().values(), strict=True):
         torch.testing.assert_close(p, q, atol=1e-12, rtol=0)
 
@@ -107,8 +113,8 @@ def test_the_weight_update_moves_weights_but_not_the_model(scope, method):
     before = copy.deepcopy(net.module.state_dict())
     twin_net, _, _, plain = make(method, "none", "batch", None, options)
     plain.optimizer.param_groups[0]["lr"] = 0.0
-    outcome = step(batch(), context())
-    plain(batch(), context())
+    outcome = take(step, batch())
+    take(plain, batch())
     assert outcome.estimate is not None
     assert not torch.equal(weighting.table, torch.ones(30))
     assert torch.equal(weighting.table[12:], torch.ones(18))  # members that were not in the batch
@@ -133,13 +139,10 @@ def test_head_problem_equals_network_problem_where_only_the_head_is_trained(meth
     net.weights = w
     views = base.views(net, data.x_u, context())
     with torch.no_grad():
-        labelled = LabeledBatch(data.x_l, net.features(data.x_l, Pass.LOOKAHEAD), data.y_l)
+        labeled = LabeledBatch(data.x_l, net.features(data.x_l, Pass.LOOKAHEAD), data.y_l)
         validation = LabeledBatch(x_v, net.features(x_v, Pass.VALIDATION), y_v)
-    from wrssl.hypergrad import implicit_hypergradient
-
-    options = HypergradientRequest(curvature=curvature)
-    head = head_problem(net, base, labelled, views, w, validation, options)
-    network = network_problem(net, base, labelled, views, w, validation, options)
+    rows, request = StepRows(labeled, views, w, validation), HypergradientRequest(curvature=curvature)
+    head, network = head_problem(net, base, rows, request), network_problem(net, base, rows, request)
     estimates = [
         implicit_hypergradient(p, "neumann", terms=4, lookahead=2, step=0.05, diagnose=False).gradient
         for p in (head, network)
@@ -147,13 +150,13 @@ def test_head_problem_equals_network_problem_where_only_the_head_is_trained(meth
     torch.testing.assert_close(*estimates, atol=1e-12, rtol=1e-9)
 
 
-def test_cross_fitting_leaves_the_fold_out_of_the_labelled_loss():
+def test_cross_fitting_leaves_the_fold_out_of_the_labeled_loss():
     net, _, _, step = make("entmin", "wr-instance", "batch", {"L": 1})
     held_out = torch.tensor([True, False, False, False, False, True])
     data = batch(validation=False, held_out=held_out)
     with torch.no_grad():
         logits = net.logits(data.x_l, Pass.LOOKAHEAD)
-    outcome = step(data, context())
+    outcome = take(step, data)
     expected = F.cross_entropy(logits[~held_out], data.y_l[~held_out])
     torch.testing.assert_close(outcome.labeled, expected, atol=1e-12, rtol=0)
     assert net.images[Pass.VALIDATION] == 0
@@ -164,9 +167,9 @@ def test_passes_and_images_are_the_same_for_every_weighting():
     for weights in ("none", "oracle", "wr-instance", "wr-cluster"):
         net, _, _, step = make("vat", weights)
         for number in range(6):
-            step(batch(), context(number))
+            take(step, batch(), number)
         counts.append(net.images_forwarded())
-    assert counts == [6 * (6 + 3 * 8)] * 4  # labelled, clean, power iteration, perturbed
+    assert counts == [6 * (6 + 3 * 8)] * 4  # labeled, clean, power iteration, perturbed
 
 
 def test_permuting_weights_changes_the_loss():
@@ -175,5 +178,5 @@ def test_permuting_weights_changes_the_loss():
     for order in (torch.arange(8), torch.arange(7, -1, -1)):
         _, _, weighting, step = make("entmin", "wr-instance", "batch", {"L": 1000})
         weighting.table[4:12] = torch.linspace(0, 1, 8)[order]
-        losses.append(float(step(batch(), context(step=1)).unlabeled))
+        losses.append(float(take(step, batch(), 1).unlabeled))
     assert not np.isclose(*losses)

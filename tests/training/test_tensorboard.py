@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
-from wrssl.training.tensorboard import TensorBoard
 
 import wrssl
 from wrssl.api import OptionError
+from wrssl.training import TensorBoard
 
 
 @pytest.mark.filterwarnings("ignore")  # of the reader of events, which is not ours
