@@ -1,14 +1,14 @@
-"""Without validation labels a fold of the labelled batch judges the rest of it: both parts have rows."""
+"""Without validation labels a fold of the labeled batch judges the rest of it: both parts have rows."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from wrssl.training.data import Batches, TrainingData
-from wrssl.training.roles import fold_of
 
 import wrssl
+from wrssl.training import Batches, TrainingData
+from wrssl.training.batches import fold_of
 
 SEED = 3
 

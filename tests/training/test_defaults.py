@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from wrssl.training.steps import choose_steps
 
 import wrssl
-from wrssl.methods import METHODS
+from wrssl.evaluate import is_ood
 from wrssl.models import build_model
-from wrssl.norm import WeightedBatchNorm2d, convert_batchnorm
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import METHODS, WEIGHTINGS
+from wrssl.training.effort import choose_steps
 
 
 def test_the_arguments_of_fit():
@@ -45,19 +44,20 @@ def test_coefficients_and_learning_rates(name, coef, lr):
 
 def test_the_weighting_of_the_paper():
     weighting = WEIGHTINGS.create("wr-cluster")
-    options = weighting.estimator(0)
-    assert (options.J, options.P, weighting.every, weighting.K) == (3, 5, 5, 20)
-    assert (options.scope, options.solver, options.alpha, options.mixed_at) == ("head", "neumann", None, "end")
+    request = weighting.request(0)
+    assert (request.J, request.P, weighting.every, weighting.K) == (3, 5, 5, 20)
+    assert (request.scope, request.solver, request.alpha, request.mixed_at) == ("head", "neumann", None, "end")
     assert (weighting.descent.beta, weighting.descent.l1, weighting.descent.plain) == (0.1, 1e-7, False)
-    assert [step for step in range(12) if weighting.estimator(step) is not None] == [0, 5, 10]
+    assert [step for step in range(12) if weighting.request(step) is not None] == [0, 5, 10]
 
 
 def test_the_default_weighting():
     weighting = WEIGHTINGS.create("wr")
-    options = weighting.estimator(0)
-    assert (options.solver, options.scope, options.J, options.P, options.damping) == ("cg", "head", 0, 10, 0.01)
-    assert [step for step in range(12) if weighting.estimator(step) is not None] == [0, 5, 10]
-    assert (weighting.refinement.K, weighting.visits.floor) == (20, 0.05)
+    request = weighting.request(0)
+    assert (request.solver, request.scope, request.J, request.P, request.damping) == ("cg", "head", 0, 10, 0.01)
+    assert (request.curvature, request.outer, request.outer_loss) == ("gauss-newton", "validation", "error")
+    assert [step for step in range(12) if weighting.request(step) is not None] == [0, 5, 10]
+    assert (weighting.refinement.K, weighting.plan.floor) == (20, 0.05)
     assert (weighting.refine, weighting.admit, weighting.refresh, weighting.embedding) == (True, True, 0, "pca")
     assert weighting.kinds == ("linear", "quadratic", "kernel", "kernel-narrow")
 
@@ -72,7 +72,7 @@ def test_k_is_the_number_of_clusters(weights, clusters, moons):
 
 def test_mean_weights_are_those_of_the_two_groups(moons):
     result = wrssl.fit(moons, method="entmin", weights="wr-instance", weight_options={"L": 1}, steps=10)
-    foreign = moons._is_ood.numpy()
+    foreign = is_ood(moons).numpy()
     assert result.metrics["mean_weight_id"] == pytest.approx(result.weights[~foreign].mean())
     assert result.metrics["mean_weight_ood"] == pytest.approx(result.weights[foreign].mean())
     assert np.ptp(result.weights) > 0
@@ -81,5 +81,5 @@ def test_mean_weights_are_those_of_the_two_groups(moons):
 def test_every_batch_norm_of_a_wide_resnet_is_converted():
     model = build_model("wrn-28-2", (3, 8, 8), 2, torch.Generator().manual_seed(0))
     plain = sum(isinstance(m, nn.BatchNorm2d) for m in model.modules())
-    convert_batchnorm(model)
-    assert sum(type(m) is WeightedBatchNorm2d for m in model.modules()) == plain > 20
+    wrssl.convert_batchnorm(model)
+    assert sum(type(m) is wrssl.WeightedBatchNorm2d for m in model.modules()) == plain > 20

@@ -7,19 +7,21 @@ import pytest
 import torch
 from scipy.spatial.distance import pdist
 from torch import nn
-from wrssl.training.network import build_network
 
 import wrssl.training.embedding as module
 from wrssl import Scenario
 from wrssl.api import OptionError, Pool
-from wrssl.training.embedding import EmbeddedRows, PoolEmbedding, raw_rows
-from wrssl.weighting import WEIGHTINGS
+from wrssl.config import FitConfig
+from wrssl.data import raw_rows
+from wrssl.registry import WEIGHTINGS
+from wrssl.training import EmbeddedRows, build_network
+from wrssl.training.embedding import PoolEmbedding
 
 SIZE = 1_203
 
 
 @pytest.fixture(autouse=True)
-def nobody_touches_a_global_generator(global_rng_untouched):
+def no_global_generator_is_used(global_rng_untouched):
     """Dropout in the network would, if the mode were wrong."""
 
 
@@ -36,7 +38,7 @@ def stored(kind="images", size=SIZE, seed=0):
 def embedding_of(pool, model=None, seed=0):
     known, y = stored_like(pool, 20), torch.arange(20) % 2
     scenario = Scenario(labeled=(known, y), unlabeled=pool)
-    net = build_network(scenario, model or "auto", "weighted", None, 0, torch.device("cpu"))
+    net = build_network(scenario, FitConfig(model=model or "auto"), torch.device("cpu"))
     return PoolEmbedding(pool, known, net, torch.device("cpu"), torch.Generator().manual_seed(seed)), net
 
 
@@ -98,15 +100,15 @@ def test_parts_equal_the_whole_whatever_the_chunk(kind, data, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["raw", "pca", "features"])
-def test_the_clusters_of_the_pool_do_not_depend_on_any_chunk(kind, monkeypatch):
-    monkeypatch.setattr("wrssl.weighting.kmeans.FIT_ROWS", 400)
+def test_the_clusters_of_the_pool_do_not_depend_on_the_chunk_of_its_embedding(kind, monkeypatch):
+    """The pool is so large that k-means finds its centers in a sample and assigns members part by part."""
     monkeypatch.setattr("wrssl.training.embedding.FIT_ROWS", 400)
-    pool, found = stored("images"), []
-    for chunk, inner in ((2_000, 500), (100, 2_000), (333, 50), (64, 64)):
-        monkeypatch.setattr("wrssl.weighting.kmeans.CHUNK", chunk)
-        monkeypatch.setattr("wrssl.training.embedding.CHUNK", inner)
+    size = 20_500
+    pool, found = stored("images", size), []
+    for chunk in (500, 2_000, 50, 64, 30_000):
+        monkeypatch.setattr("wrssl.training.embedding.CHUNK", chunk)
         weighting = WEIGHTINGS.create("wr-cluster", {"K": 7, "embedding": kind, "warmup": 0})
-        weighting.setup(Pool(SIZE, 2, embedding_of(pool)[0], 3))
+        weighting.setup(Pool(size, 2, embedding_of(pool)[0], 3))
         found.append(weighting.clusters())
     assert all(torch.equal(found[0], other) for other in found[1:])
     assert len(found[0].unique()) == 7
@@ -127,9 +129,9 @@ def test_components_come_from_a_sample_and_its_generator(monkeypatch):
 @pytest.mark.parametrize("kind", ["raw", "pca", "features"])
 @pytest.mark.parametrize("data", ["images", "table"])
 def test_known_examples_are_embedded_like_members(kind, data):
-    """Members that are the labelled examples once more have the same rows, whatever is asked for first."""
-    labelled = stored_like(stored(data, 1), 20)
-    pool = torch.cat([stored(data, 200), labelled])
+    """Members that are the labeled examples once more have the same rows, whatever is asked for first."""
+    labeled = stored_like(stored(data, 1), 20)
+    pool = torch.cat([stored(data, 200), labeled])
     first, second = embedding_of(pool)[0], embedding_of(pool)[0]
     members, known = first(kind)[:], first.known(kind)
     assert len(known) == 20
@@ -144,10 +146,10 @@ def test_components_of_known_examples_are_those_of_the_pool():
     """By a singular value decomposition of the pool alone: its mean is subtracted, its directions are taken."""
     pool = stored("table", 300)
     embed = embedding_of(pool)[0]
-    found, labelled = embed.known("pca")[:].double().numpy(), stored_like(pool, 20).double().numpy()
+    found, labeled = embed.known("pca")[:].double().numpy(), stored_like(pool, 20).double().numpy()
     mean = pool.double().numpy().mean(0)
     directions = np.linalg.svd(pool.double().numpy() - mean, full_matrices=False)[2]
-    want = (labelled - mean) @ directions.T
+    want = (labeled - mean) @ directions.T
     np.testing.assert_allclose(np.abs(found[:, :3]), np.abs(want[:, :3]), atol=2e-3)
     assert np.abs(found.mean(0)).max() > 0.1, "they are not centred themselves"
 
@@ -166,7 +168,7 @@ def test_components_are_found_once(monkeypatch):
     monkeypatch.setattr(module, "principal_components", spy)
     embed = embedding_of(stored("table", 300))[0]
     embed.known("raw"), embed("features")
-    assert found == [], "nobody asked for them"
+    assert found == [], "they were not asked for"
     first = embed("pca")[:]
     assert torch.equal(embed("pca")[:], first)
     embed.known("pca")[:]
@@ -178,7 +180,7 @@ def test_a_constant_pool_has_components():
     assert rows.abs().max() < 1e-5
 
 
-def test_nobody_gets_more_members_at_once_than_a_chunk(monkeypatch):
+def test_no_more_members_than_a_chunk_are_embedded_at_once(monkeypatch):
     monkeypatch.setattr("wrssl.training.embedding.CHUNK", 100)
     sizes = []
 

@@ -1,4 +1,4 @@
-"""Speed never buys wrong numbers: whole trainings with every fast path on, and the same layer by layer.
+"""The fast paths compute the same numbers: whole trainings with all of them on, and the same layer by layer.
 
 In float64 every loss, parameter and weight must agree. In float32 they cannot for long. A training is chaotic: Adam
 divides by the size of the gradient, ReLU and max-pooling choose, a weight is cut at 0 and 1, so that differences grow
@@ -13,18 +13,13 @@ import dataclasses
 import pytest
 import torch
 import torch.nn.functional as F
-from wrssl.training.candidate import pool_of
-from wrssl.training.data import TrainingData
-from wrssl.training.network import build_network
-from wrssl.training.roles import Roles
 
 import wrssl
+from wrssl.config import FitConfig
 from wrssl.data import prepare
 from wrssl.evaluate import logits_of
-from wrssl.methods import METHODS
-from wrssl.training import Callback
-from wrssl.training.loop import Plan, Trainer
-from wrssl.weighting import WEIGHTINGS
+from wrssl.training import BuildContext, Callback, Plan, Trainer, TrainingData, build_network
+from wrssl.training.batches import Roles
 
 STEPS, FIRST, RATE = 200, 20, 3e-4
 BATCH = {torch.float64: 6, torch.float32: 10}
@@ -49,12 +44,13 @@ def images():
 
 def double_trainer(scenario, method, weights, bn, fast, weight_options):
     """As ``wrssl.fit`` puts it together, with everything that is a number in float64."""
-    base, weighting = METHODS.create(method), WEIGHTINGS.create(weights, weight_options)
-    net = build_network(scenario, "lenet", bn, None, 0, CPU, fast)
-    net.module.double()
-    base.setup(net)
+    config = FitConfig("lenet", method, weights, bn, weight_options=weight_options, fast=fast)
     data = TrainingData.of(scenario, 0, "halves")
-    weighting.setup(pool_of(scenario, data, weighting, net, CPU, 0))
+    candidate = BuildContext(scenario, data, config, CPU).build()
+    net, base, weighting = candidate.net, candidate.method, candidate.weighting
+    net.module.double()
+    base.setup(net)  # once more: a teacher is a copy of the network
+    candidate.prepare_weighting()
     if hasattr(weighting, "table"):
         weighting.table = weighting.table.double()
     roles = Roles(*((x.double(), y) for x, y in (data.roles.meta, data.roles.select)))
@@ -103,7 +99,7 @@ class Losses(Callback):
     def __init__(self):
         self.values = []
 
-    def on_step(self, step, outcome):
+    def on_step(self, trainer, outcome):
         self.values.append(float(outcome.loss))
 
 
@@ -133,7 +129,7 @@ def test_in_float32_trainings_agree_as_long_as_they_can(images, method, weights,
 @pytest.mark.parametrize("method", ["vat", "pl", "mt"])
 def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method):
     """Measured by the way that each tensor has gone."""
-    start = build_network(images, "lenet", "weighted", None, 0, CPU).module.state_dict()
+    start = build_network(images, FitConfig("lenet"), CPU).module.state_dict()
     options = {"steps": 5, "batch_size": BATCH[torch.float32], "lr": RATE, "threads": 1, "budget": "paper"}
     options["method_options"] = OPTIONS.get(method)
     fast, plain = (
@@ -147,8 +143,8 @@ def test_in_float32_the_first_steps_lead_to_the_same_parameters(images, method):
 
 
 @pytest.mark.parametrize("model", ["lenet", "lenet-nobn"])
-def test_looks_at_the_select_set_go_through_the_fused_blocks_and_change_nothing(images, model):
-    net = build_network(images, model, "weighted", None, 0, CPU)
+def test_evaluations_run_through_the_fused_blocks_and_change_nothing(images, model):
+    net = build_network(images, FitConfig(model), CPU)
     net.module.double()
     net.parts.eval()
     x = images.unlabeled[:150].double()
