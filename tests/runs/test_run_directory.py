@@ -34,9 +34,9 @@ def hold(folder):
 def test_a_folder_in_use_is_refused_until_its_process_is_killed(tmp_path):
     with hold(tmp_path) as process:
         with pytest.raises(OptionError, match="in use by another process"), lock_run(tmp_path):
-            pytest.fail("two of them")
+            pytest.fail("two processes have it")
         with pytest.raises(OptionError, match="in use by another process"), new_run(tmp_path, {}):
-            pytest.fail("two of them")
+            pytest.fail("two processes have it")
         process.kill()
         process.wait()
     with lock_run(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import wrssl
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 
 # Except for wr, which one gets without asking.
 LEARNED = ("wr-instance", "wr-cluster", "prior", "l2rw", "mwn", "ds3l", "uasd")

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import wrssl
-from wrssl.training import steps
+from wrssl.config import FitConfig
+from wrssl.training.assembly import assemble
+from wrssl.training.effort import trial_seconds
 
 RIVALS = ["l2rw", "mwn", "ds3l", "uasd"]
 
@@ -59,14 +61,29 @@ def test_meta_weight_net_tells_losses_apart(seed):
 
 
 @pytest.mark.parametrize("weights", RIVALS)
-def test_the_trial_steps_of_auto_leave_no_trace(weights, moons, monkeypatch):
+def test_the_trial_steps_of_auto_leave_no_trace(weights, moons):
     """Neither in the network nor in what the weighting has learned, Adam's moments included."""
-    monkeypatch.setattr(steps, "FEWEST", 12)
-    monkeypatch.setattr(steps, "VISITS", 1)
     own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled, validation=moons.validation)
-    chosen = wrssl.fit(own, method="pi", weights=weights, steps="auto", seed=0)
-    assert chosen.config["steps"] == 12
-    fixed = wrssl.fit(own, method="pi", weights=weights, steps=12, seed=0)
+    ends = []
+    for tried in (True, False):
+        main = assemble(own, FitConfig(method="pi", weights=weights, fallback=False)).main
+        main.prepare_weighting()
+        if tried:
+            assert trial_seconds(main.trainer)[0] > 0
+            assert not main.net.images
+        trainer = main.trainer(12)
+        trainer.run()
+        ends.append({**trainer.net.module.state_dict(), **trainer.weighting.state_dict()})
+    assert ends[0].keys() == ends[1].keys()
+    for name, value in ends[0].items():
+        assert torch.equal(value, ends[1][name]), name
+
+
+def test_auto_takes_as_many_steps_as_the_pool_asks_for_and_trains_as_if_they_were_given(moons):
+    own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled, validation=moons.validation)
+    chosen = wrssl.fit(own, method="pi", weights="l2rw", steps="auto", seed=0)
+    assert chosen.config["steps"] == 200
+    fixed = wrssl.fit(own, method="pi", weights="l2rw", steps=200, seed=0)
     assert np.array_equal(chosen.weights, fixed.weights)
     for p, q in zip(chosen.model.state_dict().values(), fixed.model.state_dict().values(), strict=True):
         assert torch.equal(p, q)

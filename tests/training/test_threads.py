@@ -7,10 +7,11 @@ import copy
 import pytest
 import torch
 from torch import nn
-from wrssl.training.threads import WORTHWHILE, choose_threads, flops, threads
 
 import wrssl
 from wrssl.api import OptionError
+from wrssl.config import FitConfig
+from wrssl.training.effort import WORTHWHILE, choose_threads, flops, use_threads
 
 
 @pytest.fixture
@@ -45,10 +46,12 @@ def test_the_batch_of_the_example_does_not_count(four, large):
     assert choose_threads(None, large, torch.zeros(3, 16, 32, 32), 50) == 1
 
 
-def test_where_torch_may_use_one_thread_nothing_is_counted(monkeypatch, large):
+def test_where_torch_may_use_one_thread_nothing_is_counted(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    monkeypatch.setattr("wrssl.training.threads.flops", None)
-    assert choose_threads(None, large, torch.zeros(1, 16, 32, 32), 10**6) == 1
+    fails = nn.Linear(3, 2)  # on examples of another width: a pass through it is an error
+    with pytest.raises(RuntimeError):
+        flops(fails, torch.zeros(1, 8))
+    assert choose_threads(None, fails, torch.zeros(1, 8), 10**6) == 1
 
 
 @pytest.mark.parametrize("asked", [1, 3, 6])
@@ -58,9 +61,9 @@ def test_a_number_that_is_asked_for_is_taken(four, small, large, asked):
 
 
 @pytest.mark.parametrize("asked", [0, -2])
-def test_less_than_one_thread_is_refused_with_a_sentence(asked, small, moons):
-    with pytest.raises(OptionError, match=f"threads must be at least 1, but it is {asked}"):
-        choose_threads(asked, small, torch.zeros(1, 8), 100)
+def test_less_than_one_thread_is_refused_with_a_sentence(asked, moons):
+    with pytest.raises(OptionError, match=f"threads must be a whole number of at least 1, not {asked}"):
+        FitConfig(threads=asked)
     with pytest.raises(OptionError, match="threads"):
         wrssl.fit(moons, steps=1, threads=asked)
 
@@ -84,22 +87,22 @@ def test_a_network_that_fails_leaves_its_modes(small):
 
 def test_the_context_gives_the_number_back():
     before = torch.get_num_threads()
-    with threads(2):
+    with use_threads(2):
         assert torch.get_num_threads() == 2
-        with threads(1):
+        with use_threads(1):
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == before
-    with pytest.raises(ZeroDivisionError), threads(2):
+    with pytest.raises(ZeroDivisionError), use_threads(2):
         raise ZeroDivisionError
     assert torch.get_num_threads() == before
 
 
 def test_fit_says_how_many_threads_it_used_and_gives_them_back(moons):
-    class Seen(wrssl.training.Callback):
+    class Seen(wrssl.Callback):
         numbers: set[int] = set()  # noqa: RUF012
 
-        def on_step(self, step, outcome):
+        def on_step(self, trainer, outcome):
             self.numbers.add(torch.get_num_threads())
 
     before = torch.get_num_threads()

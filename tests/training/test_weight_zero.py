@@ -1,4 +1,4 @@
-"""Who has weight 0 has no influence at all: not by the loss, not by batch statistics, not by an attack on others."""
+"""A member of weight 0 has no influence: by the loss, by batch statistics, or by an attack on another member."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import wrssl
-from wrssl.evaluate.truth import is_ood
-from wrssl.methods import METHODS
+from wrssl.evaluate import is_ood
+from wrssl.registry import METHODS
 
 
 @pytest.fixture(scope="module")
