@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+import wrssl
+from wrssl.cli import main
+
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
 ENVIRONMENT.pop("WRSSL_DATA", None)
 
@@ -22,8 +25,6 @@ def run(*arguments, cwd=None, **environment):
 
 def run_here(monkeypatch, capsys, *arguments):
     """The same in this process, which saves the start-up for the many cases that end at once."""
-    from wrssl.cli import main
-
     monkeypatch.setattr(sys, "argv", ["wrssl", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
@@ -44,7 +45,7 @@ def test_help_version_and_methods():
     for done in (run("--help"), run()):
         assert done.returncode == 0
         assert "demo" in done.stdout
-    assert run("--version").stdout.strip() == "0.1.0"
+    assert run("--version").stdout.strip() == wrssl.__version__
     done = run("methods")
     assert done.returncode == 0
     weightings = ("none", "oracle", "wr-instance", "wr-cluster", "prior", "wr")
@@ -65,7 +66,7 @@ def test_fit_writes_a_run_directory_and_resume_reads_it(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "test accuracy" in done.stdout
     assert str(out) in done.stdout
-    assert done.stderr == ""  # quiet where nobody watches
+    assert done.stderr == ""  # quiet where standard error is no terminal
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["optimizer_steps"] == 8
     config = json.loads((out / "config.json").read_text())
@@ -113,7 +114,7 @@ def test_outputs_name_no_time_and_no_path(tmp_path):
         (["--scenario", "moons", "--method-option", "eps=wide"], "'eps' must be a number or null"),
         (["--scenario", "moons", "--no-such-option"], "no-such-option"),
         (["--scenario", "mnist"], "download"),
-        (["--resume", "nowhere"], "nowhere"),
+        (["--resume", "nowhere"], "leave out --out"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else None,
 )
@@ -123,6 +124,12 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(arguments, words, tmp_path
     done = run_here(monkeypatch, capsys, "fit", *arguments, "--out", "RUN")
     assert words in sentence(done)
     assert not (tmp_path / "RUN").exists()
+
+
+def test_a_run_that_does_not_exist_is_not_resumed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert "nowhere" in sentence(run_here(monkeypatch, capsys, "fit", "--resume", "nowhere"))
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_an_existing_folder_is_never_touched(tmp_path, monkeypatch, capsys):

@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-import wrssl
 from wrssl.cli import main
 
 
@@ -21,23 +20,17 @@ def run(monkeypatch, *arguments):
 @pytest.mark.parametrize(
     ("arguments", "threads", "fast"),
     [
-        ([], None, True),
+        ([], 1, True),  # one thread is right for a network as small as this
         (["--threads", "3"], 3, True),
-        (["--no-fast"], None, False),
+        (["--no-fast"], 1, False),
         (["--fast", "--threads", "1"], 1, True),
     ],
 )
-def test_they_reach_fit(arguments, threads, fast, monkeypatch):
-    given = {}
-
-    def fit(scenario, **options):
-        given.update(options)
-        raise wrssl.api.OptionError("enough")
-
-    monkeypatch.setattr(wrssl, "fit", fit)
-    assert run(monkeypatch, *arguments) == 2
-    assert given["threads"] == threads
-    assert given["fast"] is fast
+def test_they_reach_fit(arguments, threads, fast, monkeypatch, capsys):
+    assert run(monkeypatch, *arguments, "--dry-run", "--json") == 0
+    config = json.loads(capsys.readouterr().out)["config"]
+    assert config["threads"] == threads
+    assert config["fast"] is fast
 
 
 def test_the_run_remembers_them(monkeypatch, tmp_path, capsys):
@@ -52,5 +45,5 @@ def test_no_thread_at_all_is_one_sentence_and_leaves_nothing(monkeypatch, tmp_pa
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
-    assert "threads must be at least 1" in printed.err
+    assert "threads must be a whole number of at least 1" in printed.err
     assert not (tmp_path / "RUN").exists()

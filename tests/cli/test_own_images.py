@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import shutil
-import signal
 import sys
 
 import numpy as np
@@ -15,7 +14,7 @@ from PIL import Image
 
 import wrssl
 from wrssl.cli import main
-from wrssl.training.loop import Trainer
+from wrssl.registry import METHODS
 
 
 @pytest.fixture
@@ -39,6 +38,35 @@ def folders(tmp_path, monkeypatch):
     (tmp_path / "pool" / "empty.jpg").write_bytes(b"")
     (tmp_path / "pool" / "part" / "text.png").write_text("no image")
     return tmp_path
+
+
+PLUGIN = """
+import os, signal
+import wrssl
+from wrssl.methods import PseudoLabel
+
+@wrssl.register_method("interrupted")
+class Interrupted(PseudoLabel):
+    summary = "Pseudo-Label, and Ctrl-C during the step that the environment names"
+
+    def after_step(self, net, step):
+        if str(step) == os.environ.get("CTRL_C"):
+            signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.fixture
+def interrupted(folders, monkeypatch):
+    """``interrupted(step)``: from now on Ctrl-C is pressed during this step, or never with None."""
+    (folders / "interrupted.py").write_text(PLUGIN)
+
+    def press(step):
+        monkeypatch.delenv("CTRL_C", raising=False)
+        if step is not None:
+            monkeypatch.setenv("CTRL_C", str(step))
+
+    with METHODS.isolated():
+        yield press
 
 
 OWN = ("--labeled", "labeled", "--unlabeled", "pool", "--image-size", "8")
@@ -114,35 +142,27 @@ def test_an_audit_of_folders(folders, monkeypatch, capsys):
     assert len(out.splitlines()) == 1
 
 
-def test_a_stopped_run_goes_on_from_its_folder_alone(folders, monkeypatch, capsys):
-    code, *_ = run(monkeypatch, capsys, "fit", *OWN, "--steps", "20", "--out", "whole")
+def test_a_stopped_run_goes_on_from_its_folder_alone(folders, interrupted, monkeypatch, capsys):
+    plugin = ("--plugin", "interrupted.py")
+    command = ("fit", *OWN, "--steps", "20", "--method", "interrupted", *plugin)
+    code, *_ = run(monkeypatch, capsys, *command, "--out", "whole")
     assert code == 0
-    step = Trainer.step
-
-    def pressed(self, number):
-        if number == 9:
-            signal.raise_signal(signal.SIGINT)
-        return step(self, number)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "step", pressed)
-        code, _, err = run(patched, capsys, "fit", *OWN, "--steps", "20", "--out", "parts")
+    interrupted(9)
+    code, _, err = run(monkeypatch, capsys, *command, "--out", "parts")
     assert code == 130
-    assert "go on: wrssl fit --resume parts" in err
-    code, _, err = run(monkeypatch, capsys, "fit", "--resume", "parts")
+    assert "Stopped after step 10 of 20; go on: wrssl fit --resume parts" in err
+    interrupted(None)
+    code, _, err = run(monkeypatch, capsys, "fit", "--resume", "parts", *plugin)
     assert code == 0, err
     for file in ("verdicts.csv", "model.safetensors"):
         assert (folders / "parts" / file).read_bytes() == (folders / "whole" / file).read_bytes()
     assert wrssl.load("parts").metrics["optimizer_steps"] == 20
 
 
-def test_changed_images_do_not_go_on(folders, monkeypatch, capsys):
-    def pressed(self, number):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Trainer, "step", pressed)
-        assert run(patched, capsys, "fit", *OWN, "--steps", "20", "--out", "RUN")[0] == 130
+def test_changed_images_do_not_go_on(folders, interrupted, monkeypatch, capsys):
+    interrupted(0)
+    command = ("fit", *OWN, "--steps", "20", "--method", "interrupted", "--plugin", "interrupted.py", "--out", "RUN")
+    assert run(monkeypatch, capsys, *command)[0] == 130
     (folders / "pool" / "part" / "00.png").unlink()
     code, _, err = run(monkeypatch, capsys, "fit", "--resume", "RUN")
     assert code == 2

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 import wrssl
 from wrssl.api import OptionError
 from wrssl.data import TableScale
-from wrssl.estimator import WRSSLClassifier, run
+from wrssl.estimator import WRSSLClassifier
 
 
 def test_attributes(clouds, fitted):
@@ -55,22 +55,32 @@ def test_a_row_gets_one_answer_whatever_else_is_asked(clouds, fitted):
     assert np.abs(alone - fitted.predict_proba(X)).max() < 1e-9
 
 
-def test_all_options_reach_the_training(clouds, monkeypatch):
-    seen = {}
+GIVEN = {
+    "method": "pl", "weights": "wr-cluster", "bn": "frozen", "model": "mlp-nobn", "steps": 3, "device": "cpu",
+    "gate": "cosine", "method_options": {"threshold": 0.5}, "weight_options": {"K": 3}, "batch_size": 7, "lr": 0.01,
+    "head": "head", "threads": 2, "fast": False, "false_drop_rate": 0.2, "precision": "bf16-mixed",
+}  # fmt: skip
 
-    def spy(scenario, **options):
-        seen.update(options)
-        return wrssl.fit(scenario, **options | {"progress": False})
 
-    monkeypatch.setattr(run, "fit", spy)
+def test_the_list_of_options_is_complete_and_holds_no_default():
+    defaults = WRSSLClassifier().get_params()
+    assert set(GIVEN) == set(defaults) - {"random_state", "verbose"}
+    assert [name for name, value in GIVEN.items() if value == defaults[name]] == []
+
+
+def test_all_options_reach_the_training(clouds, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # the bar is drawn as on a terminal
     X, y, _ = clouds
-    given = {"method": "pl", "weights": "wr-cluster", "bn": "frozen", "model": "mlp-nobn", "steps": 3, "device": "cpu"}
-    WRSSLClassifier(**given, random_state=7, verbose=2).fit(X, y)
-    assert seen == given | {"seed": 7, "progress": True}
+    config = WRSSLClassifier(**GIVEN, random_state=7, verbose=2).fit(X, y).result_.config
+    assert {name: config[name] for name in (*GIVEN, "seed")} == GIVEN | {"seed": 7}
+    assert "pl · wr-cluster · frozen" in capsys.readouterr().err
     # Without a pool there is nothing to weigh.
     known = y != -1
-    WRSSLClassifier(**given, random_state=7).fit(X[known], y[known])
-    assert seen == given | {"method": "supervised", "weights": "none", "seed": 7, "progress": False}
+    given = {name: value for name, value in GIVEN.items() if name != "gate"}
+    config = WRSSLClassifier(**given, random_state=7).fit(X[known], y[known]).result_.config
+    without = {"method": "supervised", "weights": "none", "method_options": {}, "weight_options": {}}
+    assert {name: config[name] for name in (*given, "seed")} == given | without | {"seed": 7}
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("option", "value"), [("method", "magic"), ("steps", 0), ("bn", "none"), ("model", "huge")])

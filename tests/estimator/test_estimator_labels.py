@@ -69,7 +69,7 @@ def test_score_ignores_rows_without_a_label(clouds, fitted):
 @pytest.mark.parametrize(
     ("y", "words"),
     [
-        ([-1] * 6, "All rows are unlabelled"),
+        ([-1] * 6, "All rows are unlabeled"),
         ([1, 1, 1, -1, -1, -1], "only one class, 1"),
         (["a", "b", -1, "a", "b", -1], "text '-1'; keep -1 a number"),
         (np.array(["a", "b", "-1", "a", "b", -1], dtype=object), "text '-1'"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from wrssl.estimator.run import draw_seed
 
 from wrssl.estimator import WRSSLClassifier
+from wrssl.estimator.classifier import draw_seed
 
 
 def answers(clouds, random_state) -> np.ndarray:
