@@ -104,7 +104,7 @@ def test_a_point_between_two_members_belongs_to_the_second(monkeypatch):
 @pytest.mark.parametrize("value", [0.3, 0.7, 1.0])
 @pytest.mark.parametrize("behind", [0, 2])
 def test_the_last_point_stays_on_the_line(size, value, behind, monkeypatch):
-    """With the largest shift there is, k + u is rounded up to k + 1; the last point belongs to the last member with a rate."""
+    """With the largest shift k + u is rounded up to k + 1: the last point is of the last member that has a rate."""
     monkeypatch.setattr("wrssl.training.order.epoch_shift", lambda epoch, key: np.full(len(epoch), 1 - 2.0**-53))
     rates = torch.cat([torch.full((size,), value), torch.zeros(behind)])
     order = ThinnedOrder(rates, 8, key=0)
