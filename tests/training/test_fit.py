@@ -12,7 +12,8 @@ from torch import nn
 
 import wrssl
 from wrssl.api import DataError, DivergenceError, ModelError, OptionError
-from wrssl.training import Callback
+from wrssl.evaluate import is_ood
+from wrssl.training import Callback, resume_run
 
 COLUMNS = ["id", "weight", "ood_score", "is_ood", "verdict", "cluster", "pseudo_label", "confidence"]
 
@@ -38,7 +39,7 @@ def test_same_seed_same_result_and_the_global_generator_is_left_alone(weights, d
     assert np.array_equal(numpy_state, np.random.get_state()[1])  # noqa: NPY002
 
 
-# Per step, with 20 labelled and 100 unlabelled rows; mixmatch mixes all of them and two looks at the pool once more.
+# Per step, with 20 labeled and 100 unlabeled rows; mixmatch mixes all of them and two views of the pool once more.
 IMAGES = {
     "supervised": 20, "pl": 120, "pi": 220, "mt": 220, "vat": 320, "entmin": 120, "uda": 220, "fixmatch": 220,
     "mixmatch": 440,
@@ -107,9 +108,11 @@ def test_the_learning_rate_drops_at_half_time(moons):
 
 @pytest.mark.parametrize("weights", ["wr", "wr-cluster"])
 def test_truth_and_test_set_do_not_influence_training(weights, digits):
-    blind = copy.copy(digits)
-    blind._is_ood, blind.test = None, None
-    seen = wrssl.fit(digits, weights=weights, steps=10, seed=1)
+    parts = digits.labeled, digits.unlabeled, digits.validation
+    blind, sighted = wrssl.Scenario(*parts), wrssl.Scenario(*parts, digits.test, is_ood(digits))
+    seen = wrssl.fit(sighted, weights=weights, steps=10, seed=1)
+    assert seen.metrics["test_accuracy"] is not None
+    assert seen.metrics["ood_auroc"] is not None
     unseen = wrssl.fit(blind, weights=weights, steps=10, seed=1)
     assert seen.metrics["chosen"] == unseen.metrics["chosen"]
     assert np.array_equal(seen.weights, unseen.weights)
@@ -185,7 +188,7 @@ def test_string_classes_come_back(moons):
     [
         ({"method": "vta"}, "There is no method"),
         ({"weights": "wr-clusters"}, "There is no weighting"),
-        ({"bn": "layer"}, "policy"),
+        ({"bn": "layer"}, "There is no bn 'layer'; choose 'batch'"),
         ({"model": "resnet"}, "There is no model"),
         ({"steps": 0}, "at least 1"),
         ({"steps": "many"}, "auto"),
@@ -195,6 +198,9 @@ def test_string_classes_come_back(moons):
         ({"gate": "sine"}, "There is no gate"),
         ({"gate": "cosine", "method": "supervised"}, "does not have both"),
         ({"budget": "rich"}, "budget"),
+        ({"precision": "16-true"}, "There is no precision"),
+        ({"threads": 0}, "threads must be a whole number of at least 1"),
+        ({"false_drop_rate": 0.7}, "from 0 to 0.5"),
         ({"device": "abacus"}, "device"),
         ({"method_options": {"epsilon": 1}}, "no option 'epsilon'"),
         ({"weight_options": {"L": 0}}, "at least 1"),
@@ -238,13 +244,15 @@ def test_callbacks_see_everything(moons):
         def __init__(self):
             self.steps, self.rows, self.ended = 0, [], False
 
-        def on_step(self, step, outcome):
+        def on_step(self, trainer, outcome):
             self.steps += 1
+            assert trainer.done == self.steps
 
-        def on_evaluate(self, row):
+        def on_evaluate(self, trainer, row):
             self.rows.append(row["step"])
+            assert trainer.history[-1] == row
 
-        def on_end(self):
+        def on_end(self, trainer):
             self.ended = True
 
     watch = Watch()
@@ -290,15 +298,11 @@ def test_run_directory_round_trip(digits, tmp_path):
     ],
 )
 def test_a_stopped_run_goes_on_exactly(method, weights, moons, tmp_path, monkeypatch):
-    from wrssl.training.resume import resume_run
-
-    from wrssl.training import state
-
-    monkeypatch.setattr(state, "SAVE_EVERY", -1.0)
+    monkeypatch.setenv("WRSSL_SAVE_EVERY", "0")
 
     class Stop(Callback):
-        def on_step(self, step, outcome):
-            if step == 25:
+        def on_step(self, trainer, outcome):
+            if trainer.done == 26:
                 raise KeyboardInterrupt
 
     whole = wrssl.fit(moons, method=method, weights=weights, steps=40, seed=0)

@@ -1,4 +1,4 @@
-"""The gate: a step in which the pool pulls against the labels is a step of the labels alone."""
+"""The gate: a step in which the pool opposes the labels is a step of the labels alone."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from wrssl.training.batch import Batch, LabeledBatch
-from wrssl.training.gate import Gate, make_gate
-from wrssl.training.randomness import stream
 
 import wrssl
 from wrssl.api import Context, OptionError, Pool
-from wrssl.methods import METHODS
+from wrssl.config import FitConfig
+from wrssl.data import torch_stream
 from wrssl.models import split
-from wrssl.training.passes import PolicyNet
-from wrssl.training.step import TrainingStep
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import METHODS, WEIGHTINGS
+from wrssl.training import PolicyNet, TrainingStep
+from wrssl.training.batches import Batch, LabeledBatch
+from wrssl.training.step import Gate, make_gate
 
 RATE, COEF = 0.1, 0.7
 
@@ -48,11 +47,11 @@ def data(seed=0, x_l=None, y_l=None):
 
 
 def context():
-    return Context(0, 10, stream(0, "augment"), stream(0, "attack"), 0.1, 0.5)
+    return Context(0, 10, torch_stream(0, "augment"), torch_stream(0, "attack"), 0.1, 0.5)
 
 
 def gradients(step, batch, factors):
-    """Of the labelled term and of the pool's, by all parameters, with Pseudo-Label or the entropy written out."""
+    """Of the labeled term and of the pool's, by all parameters, with Pseudo-Label or the entropy written out."""
     model, parameters = step.net.module, list(step.net.module.parameters())
     z = model(batch.x_u)
     if step.method.curvature == "ce":
@@ -69,7 +68,7 @@ def head_product(ours, theirs, size):
 
 @pytest.mark.parametrize("opposes", [True, False])
 def test_a_pool_that_opposes_the_labels_is_left_out_and_one_that_agrees_is_not(opposes):
-    """The pool is the labelled batch; Pseudo-Label pulls to the decision, and the labels are that or its opposite."""
+    """The pool is the labeled batch; Pseudo-Label pulls to the decision, and the labels are that or its opposite."""
     step = make()
     x = randn(6, 3, seed=5)
     decision = step.net.module(x).argmax(1)
@@ -94,11 +93,11 @@ def test_steps_against_an_independent_decision(method, weights, bias):
         step, batch = make(method, weights, bias=bias), data(seed)
         before = [p.detach().clone() for p in step.net.module.parameters()]
         twin = make(method, weights, gate=False, bias=bias)
-        twin(batch, context())
-        factors = twin.weighting.factors(batch.index).double()
+        twin(batch, context(), twin.weighting.request(0))
+        factors = twin.weighting.batch(batch.index).factor.double()
         ours, theirs = gradients(step, batch, factors)
         passes = head_product(ours, theirs, 1 + bias) >= 0
-        outcome = step(batch, context())
+        outcome = step(batch, context(), step.weighting.request(0))
         assert outcome.open.item() == passes
         for p, old, a, b in zip(step.net.module.parameters(), before, ours, theirs, strict=True):
             torch.testing.assert_close(p.detach(), old - RATE * (a + passes * b), rtol=0, atol=1e-10)
@@ -144,8 +143,8 @@ def test_a_gate_costs_no_pass_and_without_one_nothing_is_reported():
     assert sum(images[0].values()) == 3 * (6 + 3 * 8)
 
 
-def test_a_pool_with_no_say_passes():
-    """Nothing does not oppose anything: with a term of 0 the gate stays open."""
+def test_a_pool_without_influence_passes():
+    """With a term of 0 the gate stays open."""
     step = make("pl")
     step.method.threshold = 2.0
     assert step(data(), context()).open.item() == 1
@@ -160,11 +159,11 @@ def test_fit_reports_the_share_of_open_steps(moons):
     assert not plain["labeled"].equals(history["labeled"])
 
 
-def test_what_does_not_go_is_said():
+def test_a_gate_that_cannot_be_is_refused_with_a_sentence():
     assert make_gate(None, METHODS.create("supervised")) is None
     assert isinstance(make_gate("cosine", METHODS.create("pl")), Gate)
-    with pytest.raises(OptionError, match="There is no gate 'sine'; choose 'cosine', or leave gate=None"):
-        make_gate("sine", METHODS.create("pl"))
+    with pytest.raises(OptionError, match="There is no gate 'sine'; choose 'cosine', or leave it out"):
+        FitConfig(gate="sine")
     mixing = [name for name in wrssl.list_methods() if METHODS.get(name).mixes_labeled]
     for name in ("supervised", *mixing):
         with pytest.raises(OptionError, match="does not have both; leave gate=None"):

@@ -8,8 +8,9 @@ import torch
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 import wrssl
+from wrssl.evaluate import is_ood
+from wrssl.registry import WEIGHTINGS
 from wrssl.training.judge import final_weights
-from wrssl.weighting import WEIGHTINGS
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 30, 10_000])
@@ -48,7 +49,7 @@ def test_pool_metrics_follow_from_the_table_and_the_truth(weights, moons):
     """ood_score should be high where a member is foreign, a weight where it belongs."""
     options = {"weight_options": {"L": 1}} if weights == "wr-instance" else {}
     result = wrssl.fit(moons, method="entmin", weights=weights, steps=20, seed=0, fallback=False, **options)
-    foreign, verdicts, metrics = moons._is_ood.numpy(), result.verdicts, result.metrics
+    foreign, verdicts, metrics = is_ood(moons).numpy(), result.verdicts, result.metrics
     for what, score, positive in (("ood", verdicts["ood_score"], foreign), ("weight", result.weights, ~foreign)):
         assert metrics[f"{what}_auroc"] == pytest.approx(roc_auc_score(positive, score))
         assert metrics[f"{what}_aupr"] == pytest.approx(average_precision_score(positive, score))
@@ -71,7 +72,7 @@ def test_run_metrics_follow_from_the_history(moons):
     assert (result.metrics["chosen"], result.metrics["fallback_steps"]) == (None, 0)
 
 
-def test_what_nobody_knows_is_none(moons):
+def test_what_is_unknown_is_none(moons):
     """Without the truth nothing is said about the pool, without labels to choose by nothing about the choice."""
     own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled)
     metrics = wrssl.fit(own, method="entmin", steps=2).metrics
