@@ -13,7 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "results" / "campaign"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "results" / "campaign"
+SOURCES = [ROOT / "src" / "wrssl", ROOT / "reproduction" / "src", ROOT / "benchmarks" / "src"]
 PAGE, PICTURE = "README.md", "soak.png"
 OUTCOMES = ("identical", "lost", "corrupt")
 Row = dict[str, str]
@@ -96,15 +98,19 @@ def coverage(found: list[Row]) -> str:
         for room, (lines, ran) in sorted(rooms.items(), key=lambda item: (item[0] == "all", item[0]))
     ]
     lines, ran = rooms["all"]
-    return f"**{100 * ran / lines:.1f} % of {lines:,} lines.**\n\n" + table(["room", "lines", "ran", "%"], body)
+    gone = [row["file"].partition("/")[0] for row in found if "/" in row["file"]]
+    gone = sorted({f"`{room}`" for room in gone if not any((source / room).is_dir() for source in SOURCES)})
+    older = f" Measured with an earlier version, which had the rooms {', '.join(gone)}." if gone else ""
+    return f"**{100 * ran / lines:.1f} % of {lines:,} lines.**{older}\n\n" + table(["room", "lines", "ran", "%"], body)
 
 
 PARTS = {
     "kills.csv": (
         "Killed and resumed",
         "Runs of `wrssl fit` on two moons, 60 steps with a state after every one, the fallback included for `wr`, "
-        "killed (SIGKILL) at random moments of four phases and resumed until they end. Then model, verdicts and "
-        "settings must be byte by byte those of a run that was not killed, metrics and history too, except for times. "
+        "killed (SIGKILL) at random moments of four phases and resumed until they end. Model, verdicts and "
+        "settings must then be byte by byte those of a run that was not killed, metrics and history too, except for "
+        "times. "
         "`.venv/bin/python benchmarks/programs/campaign_kills.py --out docs/results/campaign/kills.csv`",
         kills,
     ),
@@ -122,8 +128,8 @@ PARTS = {
     ),
     "coverage.csv": (
         "Lines that the tests run",
-        "The whole suite without the files that only run what stands in the documentation; a test sees to it that "
-        "every test asserts something (tests/test_tests_assert.py). Loops that numba compiles count as not run. "
+        "The whole suite without the files that only run the code of the documentation; a test checks that every test "
+        "asserts something (tests/test_tests_assert.py). Loops that numba compiles count as not run. "
         "`make coverage`",
         coverage,
     ),
@@ -135,7 +141,7 @@ def page(folder: Path) -> str:
     text = [
         "<!-- Written by `.venv/bin/python benchmarks/programs/campaign_page.py`; do not edit. -->",
         "# The campaign",
-        "What takes too long for every change: `make campaign`, `make coverage` and `make mutants`, on two cores. "
+        "Tests that take too long for every change: `make campaign`, `make coverage` and `make mutants`, on two cores. "
         "[Mutants](mutants.md) have a page of their own.",
     ]
     for name, (title, words, told) in PARTS.items():

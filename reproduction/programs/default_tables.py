@@ -186,7 +186,7 @@ def gap(plain: pd.Series, clean: pd.Series, other: pd.Series) -> float:
     return float(100 * (got - low) / (high - low)) if high - low >= 2 - TINY else NAN
 
 
-def utilisation(supervised: pd.Series, plain: pd.Series, other: pd.Series) -> float:
+def utilization(supervised: pd.Series, plain: pd.Series, other: pd.Series) -> float:
     """How much of what a clean pool gives over the labels alone is kept, in percent."""
     low, high, got = together(supervised, plain, other).mean()
     return float(100 * (got - low) / (high - low)) if high != low else NAN
@@ -297,7 +297,7 @@ def claims_safety(rows: Rows) -> Iterator[Claim]:
     holds = all(value >= -TINY for value in spare.values())
     yield Claim(text, least_of(spare, "points to spare"), holds, *rows.count(runs(EVERYWHERE, "fallback"), *CHOICE))
     place = RATIOS[0]
-    used = utilisation(*(rows.accuracy(place, name) for name in ("supervised", "none", "wr")))
+    used = utilization(*(rows.accuracy(place, name) for name in ("supervised", "none", "wr")))
     text = f"3. {place}: wr keeps at least 95 % of what the pool gives"
     count = rows.count(runs([place], "supervised", "none", "wr"))
     yield Claim(text, f"{number(used, 1)} %", used >= 95, *count)
@@ -536,21 +536,21 @@ def ratio_tables(rows: Rows) -> str:
     """Accuracy and gap at every ratio, and what is left of the use of a clean pool."""
     names = ("supervised", "none", "prior", "wr", "fallback", "oracle", "clean")
     low, high = (rows.accuracy(RATIOS[0], name) for name in ("supervised", "none"))
-    used = {name: utilisation(low, high, rows.accuracy(RATIOS[0], name)) for name in ("prior", "wr", "fallback")}
+    used = {name: utilization(low, high, rows.accuracy(RATIOS[0], name)) for name in ("prior", "wr", "fallback")}
     words = ", ".join(f"{label(name)} {number(value, 1)} %" for name, value in used.items())
-    sentence = f"Utilisation at ratio 0, (accuracy − supervised)/(plain − supervised): {words}."
+    sentence = f"Utilization at ratio 0, (accuracy − supervised)/(plain − supervised): {words}."
     return "\n\n".join([accuracy_table(rows, RATIOS, names), gap_table(rows, RATIOS), sentence])
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "What must hold": (
-        "`wr` stands for the rows as they are, without fallback, unless it says otherwise. A line counts only when all "
-        "rows behind it are there; until then its number is that of the rows so far.",
+        "`wr` stands for the rows as they are, without fallback, unless it says otherwise. A requirement is judged "
+        "only when all of its rows exist; until then its number is that of the rows so far.",
         claim_table,
     ),
     "Accuracy at 50 %": (
         "Test accuracy in percent, mean ± standard deviation over the seeds. `clean pool` is plain with the foreign "
-        "rows taken out by hand, `oracle` knows which rows are foreign."
+        "rows removed by hand, `oracle` knows which rows are foreign."
         "\n\n![Accuracy per method and pool](accuracy.png)",
         lambda rows: accuracy_table(
             rows, CORE, ("supervised", "none", "prior", "wr", "fallback", "oracle", "clean", "learner")
@@ -564,7 +564,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
     "Other ratios": ("Fashion with VAT, five seeds.\n\n![Accuracy over the ratio](ratios.png)", ratio_tables),
     "What the fallback chose": (
         "Per seed the model with the highest validation accuracy, ties by the lowest validation loss, then in the "
-        "order of the columns; only seeds of which all three rows are there.",
+        "order of the columns; only seeds of which all three rows exist.",
         fallback_table,
     ),
     "Safety margin": (
@@ -573,7 +573,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
         safety_table,
     ),
     "Detection": (
-        "`wr` at 50 %, mean ± standard deviation over seeds and methods. `ood_*` take foreign members for the "
+        "`wr` at 50 %, mean ± standard deviation over seeds and methods. `ood_*` take foreign members as the "
         "positives, `weight_*` own ones. `intensity_auroc` is a control: the mean brightness alone.",
         detection_table,
     ),
@@ -589,14 +589,14 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str]]] = {
         stage_tables,
     ),
     "Clothes as own images": (
-        "MNIST and Fashion-MNIST have changed places, so `fashion` stands for digits here, `mean` for means of two "
+        "MNIST and Fashion-MNIST are exchanged, so `fashion` stands for digits here, `mean` for means of two "
         "pieces of clothing; seed 0. Nothing was chosen on these data. `swapped.csv`",
         swapped_table,
     ),
     "Small tables": (
         "scikit-learn's digits and breast cancer, and two moons, an MLP with 600 steps, five labels per class, seeds "
-        "0–2 (`default_elsewhere.py`). The foreign half is made of the own rows. What happened with rows far away led "
-        "to the units of the prior and to what takes part in batch statistics, and two moons to the width of a kernel; "
+        "0–2 (`default_elsewhere.py`). The foreign half is made of the own rows. The results with rows far away led to "
+        "the units of the prior and to the rule for batch statistics, those on two moons to the width of a kernel; "
         "nothing was chosen on the others. "
         "`elsewhere.csv`",
         elsewhere_table,

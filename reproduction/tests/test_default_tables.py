@@ -92,9 +92,9 @@ def test_the_gap_leaves_out_seeds_that_one_of_them_lacks(tables):
     assert tables.gap(numbers(80, 10), numbers(90, 99), numbers(85)) == pytest.approx(50)
 
 
-def test_utilisation(tables):
-    assert tables.utilisation(numbers(84, 86), numbers(95, 95), numbers(94, 94)) == pytest.approx(90)
-    assert isnan(tables.utilisation(numbers(84), numbers(84), numbers(90)))
+def test_utilization(tables):
+    assert tables.utilization(numbers(84, 86), numbers(95, 95), numbers(94, 94)) == pytest.approx(90)
+    assert isnan(tables.utilization(numbers(84), numbers(84), numbers(90)))
 
 
 @pytest.mark.parametrize(

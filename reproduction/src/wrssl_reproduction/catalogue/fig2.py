@@ -149,10 +149,10 @@ EXPERIMENT = Experiment(
     claims=TAKEAWAYS,
     notes=(
         "SSL-BN, SSL-NBN, SSL-FBN: plain VAT with, without and with frozen batch norm. A skyline has the foreign data "
-        "taken out by hand.",
+        "removed by hand.",
         '`added`: the foreign data are added to a quarter of the own ones (`mode="add"`) instead of replacing them.',
         "`oracle weights without BN`: foreign data fill half of every batch and have no other effect.",
-        "What does not depend on the pool stands in every column.",
+        "What does not depend on the pool is in every column.",
     ),
     finish=_draw_boundaries,
 )

@@ -36,8 +36,8 @@ CIFAR_NOTES = (
     *NOTES,
     "The paper's caption says batch norm (own: WBN) for CIFAR-10 and its text says frozen batch norm for all methods, "
     "so both are here.",
-    "The paper takes the hyper-parameters of Oliver et al.; warm-up of the coefficient and the late drop of the "
-    "learning rate are not among them here: no ramp, × 0.2 at half time, as for MNIST.",
+    "The paper takes the hyper-parameters of Oliver et al.; here without the warm-up of the coefficient and the "
+    "late drop of the learning rate: no ramp, × 0.2 at half time, as for MNIST.",
 )
 
 

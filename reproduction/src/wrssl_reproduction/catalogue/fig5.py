@@ -114,8 +114,8 @@ EXPERIMENT = Experiment(
     ),
     notes=(
         "Times are means over the steps of a run, divided by that of plain SSL with the same seed: a median would hide "
-        "what happens in every fifth or twentieth step only. Timed runs are made one after the other, nothing of ours "
-        "beside them; they are exact only where nothing else runs on the machine either.",
+        "what happens in every fifth or twentieth step only. Timed runs are made one after the other, with no other "
+        "run at the same time; they are exact only where nothing else runs on the machine either.",
         f"A run that is only timed makes at most {TIMED} steps.",
     ),
 )

@@ -108,7 +108,7 @@ EXPERIMENT = Experiment(
         "−WBN: plain batch norm. −CRW: a weight per image, with L1. −L1: clusters, without L1. −both: a weight per "
         "image, without L1.",
         "In the panel of sizes, the controls have the validation set of the budget.",
-        "The paper's L1 strength of 1e-7 is below what a float32 weight near 1 can notice.",
+        "The paper's L1 strength of 1e-7 is below the resolution of a float32 weight near 1.",
     ),
 )
 EXPERIMENTS = (EXPERIMENT,)

@@ -25,9 +25,9 @@ ERROR_NOTE = (
     "1 − p(y) at the best temperature, in place of their cross-entropy."
 )
 NOTES = (
-    "At 0 % a clean pool and oracle weights are plain SSL, whose number stands there.",
+    "At 0 % a clean pool and oracle weights are plain SSL, whose number is shown there.",
     '`50 added`: the foreign images are added to a quarter of the own ones (`mode="add"`) instead of replacing them.',
-    "Supervised training does not depend on the pool; its number stands in every column.",
+    "Supervised training does not depend on the pool; its number is in every column.",
 )
 
 

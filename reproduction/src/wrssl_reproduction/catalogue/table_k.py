@@ -182,20 +182,20 @@ EXPERIMENT = Experiment(
     claims=tuple(_claims()),
     source="The paper's table of test accuracies for different numbers of clusters.",
     notes=(
-        "Rows other than the paper's method do not depend on K; their number stands in every column. So does, in the "
-        "last panels, the number of what the published code's images, sign and clusters cannot change.",
+        "Rows other than the paper's method do not depend on K; their number is in every column. In the last "
+        "panels the same holds for what the published code's images, sign and clusters cannot change.",
         "The paper does not say whether this table is with batch norm; it is here (WBN for the paper's method).",
-        "The panels about the published code have three seeds. The first has a pool that was cleaned by hand in every "
-        "column, which says what any weights could reach; that code's optimizer has learning rate 2e-3, its look-ahead "
-        "takes three more steps of the model itself in every iteration, and its confident pseudo-labels count ten "
-        "times. Its last column has as many iterations as that code and its learning rate; there the paper's method "
-        "moves the weights in every iteration and by plain steps. In the other panels its mean images wrap around in "
-        "eight bits, so that the sum of two bright pixels is dark, and its series subtracts where it should add, with "
-        "the learning rate as its step.",
+        "The panels about the published code have three seeds. The first has a pool that was cleaned by hand in every"
+        " column, which shows what any weights could reach; that code's optimizer has learning rate 2e-3, its look-"
+        "ahead takes three more steps of the model itself in every iteration, and its confident pseudo-labels count "
+        "ten times. Its last column has as many iterations as that code and its learning rate; there the paper's "
+        "method moves the weights in every iteration and by plain steps. In the other panels its mean images wrap "
+        "around in eight bits, so that the sum of two bright pixels is dark, and its series subtracts where it should"
+        " add, with the learning rate as its step.",
         "The paper clusters features of a pre-trained network; here it is 50 principal components of the pixels. "
         "`clusters 97.4 % pure` adds a column to them that says own or foreign and is wrong for 2.6 % of the pool; a "
         "clustering that comes with the published code is that pure at 50 %. It uses the truth, as oracle weights do, "
-        "and is no method but a question: would better clusters explain the printed numbers?",
+        "and is not a method; it answers whether better clusters would explain the printed numbers.",
     ),
 )
 EXPERIMENTS = (EXPERIMENT,)
