@@ -147,13 +147,31 @@ def test_the_draws_of_version_0_1_0_are_found(old):
     assert found[2].tolist() == stored["pool_folds"].tolist()
 
 
+# The stored numbers were computed on another machine. Its float32 products round the projection of a row in another
+# order, by up to two units in the last place of values around 10, and the models, which are fitted by iteration, carry
+# that on: code of version 0.1.0 returns here bit by bit what the code under test returns, and both differ from the
+# stored scores by 7e-5 (ood_score) and 7e-4 (weight). With another seed they would differ by half.
+ROUNDED_ROW = 4e-6
+OOD_SCORE, WEIGHT = {"rtol": 1e-3, "atol": 0}, {"rtol": 5e-3, "atol": 0}
+
+
 def test_a_scorer_of_version_0_1_0_returns_what_it_returned(old):
     """p depends on the order of scores only; the rest is as exact as two machines agree about float32 sums."""
     state, _, stored = old
     found = PriorScorer.from_state(state)(stored["x"])
     np.testing.assert_array_equal(found.p, stored["p"].numpy())
-    np.testing.assert_allclose(found.ood_score, stored["ood_score"].numpy(), rtol=1e-5)
-    np.testing.assert_allclose(found.weight, stored["weight"].numpy(), rtol=1e-5)
+    np.testing.assert_allclose(found.ood_score, stored["ood_score"].numpy(), **OOD_SCORE)
+    np.testing.assert_allclose(found.weight, stored["weight"].numpy(), **WEIGHT)
+
+
+def test_other_draws_return_something_else(old):
+    """So the tolerance above is narrow enough to notice them."""
+    state, _, stored = old
+    seed, *sizes = state["numbers"].tolist()
+    found = PriorScorer.from_state(state | {"numbers": torch.tensor([seed + 1, *sizes])})(stored["x"])
+    for name in ("ood_score", "weight"):
+        expected = stored[name].numpy()
+        assert (np.abs(getattr(found, name) - expected) / expected).max() > 0.1
 
 
 def test_a_scorer_of_version_0_1_0_is_the_one_that_is_fitted_now(old, monkeypatch):
@@ -162,9 +180,16 @@ def test_a_scorer_of_version_0_1_0_is_the_one_that_is_fitted_now(old, monkeypatc
     monkeypatch.setattr("wrssl.priors.samples.POOL_ROWS", 120)
     state, kinds, stored = old
     before = PriorScorer.from_state(state)
-    rows = (before.transform(stored[name]) for name in ("known", "pool"))
-    known, pool = rows
-    prior = fit_prior(known, stored["labels"].numpy(), pool, 11, kinds)
+    tables = []
+    for name, sampled in (("known", before.comparison.samples.known), ("pool", before.comparison.samples.pool)):
+        table = before.transform(stored[name]).numpy().copy()
+        distance = np.abs(table[None] - sampled[:, None]).max(2)
+        at = distance.argmin(1)
+        assert distance.min(1).max() <= ROUNDED_ROW
+        assert (np.diff(at) > 0).all()
+        table[at] = sampled  # as the other machine rounded them: the same rows for both
+        tables.append(torch.from_numpy(table))
+    prior = fit_prior(tables[0], stored["labels"].numpy(), tables[1], 11, kinds)
     for name in ("known", "labels", "pool", "known_folds", "pool_folds", "seed"):
         np.testing.assert_array_equal(getattr(before.comparison.samples, name), getattr(prior.comparison.samples, name))
     assert_same(
