@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wrssl.api import BatchWeights, DataError, OptionError, Pool, Rows, State, Weighting
+from wrssl.api import BatchWeights, OptionError, Pool, Rows, State, Weighting
 from wrssl.judging import Belonging, NewSampleScorer, PoolJudge
 from wrssl.priors import DEFAULT, PRIORS, Prior, PriorScorer, fit_prior
 from wrssl.registry import register_weighting
-from wrssl.weighting.given import GivenRows
+from wrssl.weighting.given import given_pair
 
 EMBEDDINGS = ("pca", "raw", "features")
 
@@ -72,23 +72,8 @@ class PriorWeighting(Weighting, PoolJudge):
         labels = pool.known_labels.numpy()
         if isinstance(self.embedding, str):
             return pool.embed(self.embedding), pool.embed_known(self.embedding), labels
-        members, known = (GivenRows(array) for array in self._pair())
-        number = len(labels)
-        labeled = number - pool.reference if number > pool.reference else number
-        if len(members) != pool.size or len(known) not in (labeled, number):
-            raise DataError(
-                f"The embeddings have {len(members)} and {len(known)} rows, but the pool has {pool.size} members and "
-                f"there are {labeled} labeled examples; give one row per member and one per labeled example."
-            )
-        widths = members[:1].shape[1], known[:1].shape[1]
-        if widths[0] != widths[1]:
-            raise DataError(f"The two embeddings have {widths[0]} and {widths[1]} columns; they must be of one kind.")
+        members, known = given_pair(self.embedding, pool.size, len(labels), pool.reference)
         return members, known, labels[: len(known)]
-
-    def _pair(self) -> tuple[Any, Any]:
-        if not isinstance(self.embedding, (tuple, list)) or len(self.embedding) != 2:
-            raise DataError("An embedding of your own is a pair: the rows of the pool, the rows of the labeled part.")
-        return self.embedding[0], self.embedding[1]
 
     def batch(self, index: Tensor) -> BatchWeights:
         """P(own | x)."""
