@@ -21,5 +21,5 @@ def two_layers(input_shape, num_classes, batch_norm=True):
 
 if __name__ == "__main__":
     scn = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=0)
-    res = wrssl.fit(scn, model="two-layers", steps=150, seed=0)
+    res = wrssl.fit(scn, model="two-layers", steps=100, seed=0, fallback=False)
     print(f"test accuracy {res.metrics['test_accuracy']:.3f}")

@@ -24,5 +24,5 @@ def cosine(labeled, labels, pool):
 
 if __name__ == "__main__":
     scn = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=0)
-    res = wrssl.fit(scn, weights="prior", weight_options={"kinds": "linear,cosine"}, steps=100, seed=0)
+    res = wrssl.fit(scn, weights="prior", weight_options={"kinds": "linear,cosine"}, steps=20, seed=0)
     print(f"AUROC of ood_score {res.metrics['ood_auroc']:.3f}")

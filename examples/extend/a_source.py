@@ -26,5 +26,5 @@ def rings(request):
 
 if __name__ == "__main__":
     scn = wrssl.load_scenario("rings", ratio=0.3, seed=0)
-    res = wrssl.fit(scn, steps=200, seed=0)
+    res = wrssl.fit(scn, steps=100, seed=0, fallback=False)
     print(f"test accuracy {res.metrics['test_accuracy']:.3f}, AUROC of ood_score {res.metrics['ood_auroc']:.3f}")
