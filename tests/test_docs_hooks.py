@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,7 +22,7 @@ def hook(name: str) -> ModuleType:
     return module
 
 
-TEX, LINKS = hook("tex"), hook("links")
+TEX, LINKS, OPTIONS = hook("tex"), hook("links"), hook("options")
 
 
 def drawn(tex: str) -> str:
@@ -90,3 +91,24 @@ def test_the_build_is_warned_of_such_a_formula(monkeypatch, caplog):
 def test_link(link, on_the_site):
     page, config = SimpleNamespace(file=SimpleNamespace(src_uri="guides/x.md")), SimpleNamespace(docs_dir=ROOT / "docs")
     assert LINKS.on_page_markdown(link, page=page, config=config) == on_the_site
+
+
+def test_the_table_of_options_has_every_option_of_fit_with_its_default():
+    import wrssl
+
+    page = OPTIONS.on_page_markdown(f"before\n\n{OPTIONS.MARK}\n")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    signature = inspect.signature(wrssl.fit).parameters
+    expected = [(f"`{name}`", f"`{p.default!r}`") for name, p in signature.items() if name != "scenario"]
+    assert [(name.removeprefix("| "), default) for name, default, *_ in rows] == expected
+    assert all(len(row) == 3 for row in rows)
+    without = {name.strip("| `") for name, _, words in rows if "Not in `audit`" in words}
+    assert without == set(signature) - set(inspect.signature(wrssl.audit).parameters)
+
+
+def test_a_page_without_the_mark_stays_as_it_is():
+    assert OPTIONS.on_page_markdown("text") == "text"
+
+
+def test_the_reference_has_the_mark():
+    assert (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8").count(OPTIONS.MARK) == 1

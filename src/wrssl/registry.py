@@ -109,10 +109,23 @@ SOLVERS: Registry[Callable[..., Any]] = Registry("solver", "wrssl.hypergrad")
 MODELS: Registry[Callable[..., Any]] = Registry("model", "wrssl.models")
 SOURCES: Registry[Callable[..., Any]] = Registry("scenario", "wrssl.data")
 
-register_method, list_methods = METHODS.register, METHODS.names
-register_weighting, list_weightings = WEIGHTINGS.register, WEIGHTINGS.names
-register_prior, register_solver = PRIORS.register, SOLVERS.register
-register_model, register_source = MODELS.register, SOURCES.register
+# One assignment per name, each with a docstring, so that the reference in the documentation finds them.
+register_method = METHODS.register
+"""Decorator of a class: a ``wrssl.api.Method`` is available as ``method="name"``."""
+register_weighting = WEIGHTINGS.register
+"""Decorator of a class: a ``wrssl.api.Weighting`` is available as ``weights="name"``."""
+register_prior = PRIORS.register
+"""Decorator of a function: from labeled rows, labels and pool rows to a score of rows, for the option ``kinds``."""
+register_solver = SOLVERS.register
+"""Decorator of a function: ``solve(matvec, b)`` returns x with ``matvec(x)`` close to b, for ``solver="name"``."""
+register_model = MODELS.register
+"""Decorator of a function: from input shape and number of classes to a module, for ``model="name"``."""
+register_source = SOURCES.register
+"""Decorator of a function: from a ``Request`` to the ``Parts`` of a scenario, for ``load_scenario("name")``."""
+list_methods = METHODS.names
+"""The names of all methods."""
+list_weightings = WEIGHTINGS.names
+"""The names of all weightings."""
 
 
 def load_plugin(path: str | Path) -> None:
