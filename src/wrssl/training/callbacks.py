@@ -92,8 +92,9 @@ class WeightHistory(Callback):
             self._count(trainer, 0)
 
     def on_evaluate(self, trainer: Trainer, row: dict[str, Any]) -> None:
-        """Count the current weights."""
-        self._count(trainer, int(row["step"]))
+        """Count the current weights; those before the first step are counted already."""
+        if row["step"] > 0:
+            self._count(trainer, int(row["step"]))
 
     def _count(self, trainer: Trainer, step: int) -> None:
         size = len(trainer.data.unlabeled)

@@ -113,6 +113,8 @@ class Trainer:
         try:
             while self.done < self.last and not self.stopped:
                 self._advance()
+            if not self.history:  # stopped before the first step: the network as it was initialized
+                self._evaluate()
         finally:
             for callback in self.callbacks:
                 callback.on_end(self)
