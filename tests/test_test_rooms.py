@@ -15,7 +15,6 @@ SOURCE = ROOT / "src" / "wrssl"
 FOLDERS = [ROOT / "tests", ROOT / "reproduction" / "tests", ROOT / "benchmarks" / "tests"]
 FILES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
 ROOMS = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-ROOM_OF_FOLDER = {"report": "evaluate"}  # tests/report tests a part of that room
 MOST = 20  # files that import inside another room
 PATCHES = {"setattr", "delattr", "patch", "object", "setitem"}  # of monkeypatch and of unittest.mock
 
@@ -24,8 +23,7 @@ def room_tested(path: Path) -> str | None:
     """The room that a test file tests, None for the tests of everything."""
     parts = path.relative_to(ROOT).parts
     folder = parts[1] if parts[0] == "tests" and len(parts) > 2 else ""
-    name = ROOM_OF_FOLDER.get(folder, folder)
-    return name if name in ROOMS else None
+    return folder if folder in ROOMS else None
 
 
 @cache
@@ -159,6 +157,6 @@ def test_a_patch_of_a_private_name_is_found(arguments, mine, allowed):
 
 def test_the_folders_of_tests_are_those_of_rooms():
     assert {room_tested(path) for path in FILES} - {None} >= {"training", "data", "weighting", "evaluate", "norm"}
-    assert room_tested(ROOT / "tests" / "report" / "test_x.py") == "evaluate"
+    assert room_tested(ROOT / "tests" / "evaluate" / "report" / "test_x.py") == "evaluate"
     assert room_tested(ROOT / "tests" / "trust" / "test_x.py") is None
     assert room_tested(ROOT / "reproduction" / "tests" / "test_x.py") is None
