@@ -85,6 +85,8 @@ PARTS = {
         "tests/norm/test_convert.py",
         "tests/norm/test_native_stability.py",
         "tests/norm/test_native.py",
+        "tests/norm/test_channels_last.py",
+        "tests/norm/test_torch_inputs.py",
         "--deselect=tests/norm/test_identities.py::test_first_and_second_derivatives[native-1d-",
         "--deselect=tests/norm/test_identities.py::test_first_and_second_derivatives[composed-1d-",
         "--deselect=tests/norm/test_identities.py::test_first_and_second_derivatives[native-2d",
