@@ -63,6 +63,14 @@ def test_there_is_a_row_per_evaluation():
     assert all(sum(row["counts"]) == 50 for row in trainer.weight_rows)
 
 
+def test_an_evaluation_before_the_first_step_adds_no_second_row():
+    trainer = trainer_of(Table(torch.zeros(5)))
+    watch = WeightHistory()
+    watch.on_start(trainer)
+    watch.on_evaluate(trainer, {"step": 0})
+    assert steps_of(trainer) == [0]
+
+
 def test_a_resumed_run_goes_on_with_its_rows():
     trainer = trainer_of(Table(torch.zeros(5)), 10, [{"step": step} for step in (0, 10, 20)])
     watch = WeightHistory()
@@ -98,9 +106,9 @@ def trained(scenario, weights, watched):
     main.prepare_weighting()
     trainer, watch = main.trainer(1000), WeightHistory()
     for step in range(12):
-        if watched and step % 2 == 0:
-            watch.on_evaluate(trainer, {"step": step})
         trainer.step(step)
+        if watched and step % 2 == 0:
+            watch.on_evaluate(trainer, {"step": step + 1})
     members = torch.arange(len(scenario.unlabeled))
     return trainer.net.module.state_dict(), trainer.weighting.batch(members).weight, trainer.weight_rows
 
