@@ -77,7 +77,7 @@ def test_every_policy_runs_with_and_without_batch_norm(bn, model, moons):
 
 
 def test_learning_happens(moons):
-    """The loss goes down and the boundary is learned: a loop that never steps its optimiser fails here."""
+    """The loss goes down and the boundary is learned: a loop that never steps its optimizer fails here."""
     result = wrssl.fit(moons, method="vat", weights="oracle", steps=300, seed=0)
     assert result.history["labeled"].iloc[-1] < 0.3 * result.history["labeled"].iloc[0]
     assert result.metrics["test_accuracy"] > 0.9
