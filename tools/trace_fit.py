@@ -5,7 +5,7 @@ watched. The table in docs/architecture.md describes the walk, and tests/test_wa
 
 * Files of the ground floor (contracts, options, registries, the progress bar) are left out.
 * A file **directs** where its functions call those of at least two other files from which it imports something.
-* Every other file **works** for the directing file on whose behalf it is called first.
+* Every other file **helps** the directing file on whose behalf it is called first.
 
 A call through an object that was handed over, such as a weighting or rows that are read in parts, is one of its
 contract: the caller imports nothing from the file of that object, so the call does not count.
@@ -19,7 +19,6 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -32,7 +31,6 @@ GROUND = ("__init__", "api", "compiling", "config", "errors", "judging", "progre
 OTHERS = 2  # files that a directing file calls
 
 
-@dataclass
 class Trace:
     """The files that ran, in the order of their first call.
 
@@ -41,8 +39,9 @@ class Trace:
         calls: pairs of a file and another one that it calls.
     """
 
-    behind: dict[str, list[str]] = field(default_factory=dict)
-    calls: set[tuple[str, str]] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.behind: dict[str, list[str]] = {}
+        self.calls: set[tuple[str, str]] = set()
 
     def watch(self, frame: FrameType, event: str, _: Any) -> None:
         """For ``sys.setprofile``: functions of the package; the body of a module or of a class is no call."""
@@ -111,7 +110,7 @@ def path_of(module: str) -> str | None:
 
 
 def walk(trace: Trace) -> dict[str, list[str]]:
-    """The directing files in the order of their first call, each with the files that work for it."""
+    """The directing files in the order of their first call, each with the files that help it."""
     files = [file for file in trace.behind if not is_ground(file)]
     called: dict[str, set[str]] = {file: set() for file in files}
     for caller, file in trace.calls:
@@ -150,10 +149,11 @@ def main() -> None:
     if options.json:
         print(json.dumps({"walk": found, "ground": ground}))
         return
-    for file, workers in found.items():
-        print(f"| `{file}` | | | {', '.join(f'`{each}`' for each in workers)} |")
-    others = sum(map(len, found.values()))
-    print(f"\n{len(found)} files direct, {others} work for them, {len(ground)} are of the ground floor.")
+    for file, helpers in found.items():
+        print(f"| `{file}` | | | {', '.join(f'`{each}`' for each in helpers)} |")
+    print(
+        f"\n{len(found)} files direct, {sum(map(len, found.values()))} help, {len(ground)} belong to the ground floor."
+    )
 
 
 if __name__ == "__main__":
