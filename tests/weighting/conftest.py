@@ -9,19 +9,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from wrssl.training.batch import Batch
-from wrssl.training.randomness import stream
 
 from wrssl.api import Context, Pool, Signal
-from wrssl.methods import METHODS
+from wrssl.data import torch_stream
 from wrssl.models import split
-from wrssl.training.passes import PolicyNet
-from wrssl.training.step import Outcome, TrainingStep
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import METHODS, WEIGHTINGS
+from wrssl.training import Batch, Outcome, PolicyNet, TrainingStep
 
 
 @pytest.fixture(autouse=True)
-def nobody_touches_a_global_generator(global_rng_untouched):
+def no_test_uses_a_global_generator(global_rng_untouched):
     """Every test of this folder runs with it."""
 
 
@@ -29,8 +26,8 @@ def three_blobs(n: int = 30, dims: int = 2, seed: int = 0) -> tuple[Tensor, Tens
     """Rows in mixed order around three far corners, and the corner of each."""
     generator = torch.Generator().manual_seed(seed)
     corner = torch.randperm(n, generator=generator) % 3
-    centres = 10 * torch.eye(3, dims)
-    return centres[corner] + 0.1 * torch.randn(n, dims, generator=generator), corner
+    centers = 10 * torch.eye(3, dims)
+    return centers[corner] + 0.1 * torch.randn(n, dims, generator=generator), corner
 
 
 @pytest.fixture
@@ -71,10 +68,19 @@ def make_pool() -> Callable[..., Pool]:
 
 @pytest.fixture
 def make_signal() -> Callable[..., Signal]:
-    def make(gradient: Sequence[float] | Tensor | None, step: int = 0) -> Signal:
+    """Losses are 1 and predictions equal, unless they are given."""
+
+    def make(
+        gradient: Sequence[float] | Tensor | None,
+        step: int = 0,
+        losses: Tensor | None = None,
+        probabilities: Tensor | None = None,
+    ) -> Signal:
         g = None if gradient is None else torch.as_tensor(gradient, dtype=torch.float32)
         n = 1 if g is None else len(g)
-        return Signal(step, torch.ones(n), torch.full((n, 10), 0.1), g)
+        losses = torch.ones(n) if losses is None else losses
+        probabilities = torch.full((n, 10), 0.1) if probabilities is None else probabilities
+        return Signal(step, losses, probabilities, g)
 
     return make
 
@@ -86,13 +92,13 @@ def normal(*shape: int, seed: int) -> Tensor:
 class OneStep:
     """Training steps in float64, and everything that they compute a second time, from raw matrices.
 
-    The network is 3-5-3 without batch norm, the pool has 30 members, the optimiser is plain SGD. θ and Φ are lists of
+    The network is 3-5-3 without batch norm, the pool has 30 members, the optimizer is plain SGD. θ and Φ are lists of
     matrices, first layer first; ``scope`` says which of θ a virtual step moves.
     """
 
     def __init__(self, weights: str, method: str = "entmin", threshold: float = 0.0, **options: Any) -> None:
         self.coef, self.method, self.options, self.rate = 0.8, method, options, 0.1
-        with torch.random.fork_rng(devices=[]):  # torch initialises from the global generator
+        with torch.random.fork_rng(devices=[]):  # torch initializes from the global generator
             model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 3)).double()
         with torch.no_grad():
             for number, p in enumerate(model.parameters()):
@@ -105,17 +111,19 @@ class OneStep:
         self.step = TrainingStep(self.net, base, self.weighting, torch.optim.SGD(model.parameters(), lr=self.rate))
 
     def batch(self, number: int, validation: bool = True) -> Batch:
-        """The data of this step; ``reference`` names validation rows, or labelled ones where there are no others."""
+        """The data of this step; ``reference`` names validation rows, or labeled ones where there are no others."""
         x_l, x_u, x_v = (normal(n, 3, seed=100 * n + number) for n in (6, 8, 7))
         held = (x_v, torch.arange(7) % 3) if validation else None
         index, reference = (torch.arange(8) + 3 * number) % 30, torch.arange(7 if validation else 6) + number
         return Batch(x_l, (torch.arange(6) + number) % 3, x_u, index, held, None, reference)
 
     def take(self, number: int, validation: bool = True) -> Outcome:
-        """Step ``number`` by the code under test, with the current rate."""
+        """Step ``number`` by the code under test, with the current rate; the weighting is asked as the loop asks it."""
         self.step.optimizer.param_groups[0]["lr"] = self.rate
-        streams = stream(0, "augment", number), stream(0, "attack", number)
-        return self.step(self.batch(number, validation), Context(number, 10, *streams, 0.1, 0.5))
+        streams = (torch_stream(0, name, number) for name in ("augment", "attack"))
+        self.weighting.begin(number)
+        request = self.weighting.request(number)
+        return self.step(self.batch(number, validation), Context(number, 10, *streams, 0.1, 0.5), request)
 
     def theta(self) -> list[Tensor]:
         """The parameters, as leaves of their own."""
@@ -154,8 +162,8 @@ class OneStep:
         gradients = torch.autograd.grad(loss, theta)
         return [(p - self.rate * g).detach() for p, g in zip(theta, gradients, strict=True)]
 
-    def judge_in_double(self) -> list[Tensor]:
-        """Put V into float64, with a new optimiser; returns a copy of Φ."""
+    def weigh_in_double(self) -> list[Tensor]:
+        """Put V into float64, with a new optimizer; returns a copy of Φ."""
         net = self.weighting.net
         net.parameters = [p.detach().double().requires_grad_() for p in net.parameters]
         group = net.optimizer.param_groups[0]
@@ -163,7 +171,7 @@ class OneStep:
         return [p.detach().clone().requires_grad_() for p in net.parameters]
 
     @staticmethod
-    def judge(phi: Sequence[Tensor], a: Tensor) -> Tensor:
+    def weigh(phi: Sequence[Tensor], a: Tensor) -> Tensor:
         """V(a; Φ)."""
         W1, b1, W2, b2 = phi
         return torch.sigmoid((a @ W1.T + b1).clamp_min(0) @ W2[0] + b2)

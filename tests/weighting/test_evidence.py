@@ -1,4 +1,4 @@
-"""Evidence: the sums of its docstring from the whole list of observations; noise is not evidence, persistence is."""
+"""Evidence: its sums from the whole list of observations; noise is no evidence, a persistent signal is."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
-from wrssl.weighting.evidence import Evidence
 
 from wrssl.api import DataError
+from wrssl.weighting.refinement import Evidence
 
 GROUPS, BATCH = 6, 40
 
@@ -34,23 +34,23 @@ class ByHand:
     """Every observation is kept; the sums are done at the end. Age counts later observations of the same group."""
 
     def __init__(self, groups):
-        self.seen, self.centres = [[] for _ in range(groups)], []
+        self.seen, self.centers = [[] for _ in range(groups)], []
 
     def collect(self, group, gradient, own):
         rms = math.sqrt(sum(g * g for g in gradient) / len(gradient))
-        centre = sum(c * g for c, g in zip(own, gradient, strict=True)) / sum(own) / rms
+        center = sum(c * g for c, g in zip(own, gradient, strict=True)) / sum(own) / rms
         half = self.helps() / 2
         for number in set(group.tolist()):
             values = [g for g, k in zip(gradient, group, strict=True) if k == number]
-            self.seen[number].append(sum(values) / len(values) / rms - centre - half)
-        self.centres.append(centre)
+            self.seen[number].append(sum(values) / len(values) / rms - center - half)
+        self.centers.append(center)
 
     def helps(self):
         """How much own members help, where that is sure."""
-        ages = [0.99 ** (len(self.centres) - 1 - i) for i in range(len(self.centres))]
-        if not ages or self.t_of(self.centres) >= -3:
+        ages = [0.99 ** (len(self.centers) - 1 - i) for i in range(len(self.centers))]
+        if not ages or self.t_of(self.centers) >= -3:
             return 0.0
-        return -sum(a * c for a, c in zip(ages, self.centres, strict=True)) / sum(ages)
+        return -sum(a * c for a, c in zip(ages, self.centers, strict=True)) / sum(ages)
 
     @staticmethod
     def t_of(observations):
@@ -102,8 +102,8 @@ def test_to_help_less_than_others_is_not_to_hurt(share, sign):
     assert evidence.shift[:7].min() > 1, "the others are where they were, or above"
 
 
-def test_who_is_in_the_middle_stays():
-    """Nine groups, each worse than the one before, and nobody surely helps: the centre does not follow the evidence."""
+def test_a_group_in_the_middle_stays():
+    """Nine groups, each worse than the one before, and none surely helps: the center does not follow the evidence."""
     rng = np.random.default_rng(9)
     evidence = Evidence(9)
     for _ in range(1000):
@@ -159,7 +159,7 @@ def test_a_persistent_signal_gets_the_right_sign(sign):
     assert -sign * evidence.shift[3] == evidence.shift.abs().max()
 
 
-def test_what_has_changed_its_mind_is_believed_in_the_end():
+def test_a_group_whose_gradients_change_sign_follows_in_the_end():
     evidence = Evidence(2)
     rng = np.random.default_rng(4)
     shifts = []
@@ -185,12 +185,12 @@ def test_the_scale_of_an_update_does_not_matter():
     torch.testing.assert_close(one.shift, other.shift, rtol=1e-3, atol=1e-3)
 
 
-def test_what_everybody_shares_says_nothing_about_anybody():
-    """The amount of regularisation is the coefficient's affair: a constant is subtracted, weighted by what counts."""
+def test_what_all_groups_share_is_no_evidence_about_any():
+    """The amount of regularization is a matter of the coefficient: a constant is subtracted, weighted by what counts."""
     evidence, shifted = Evidence(3), Evidence(2)
     collect(evidence, [0, 1, 2, 2], np.full(4, 5.0), np.array([1.0, 0.5, 0.0, 2.0]))
     assert evidence.t().abs().max() < 1e-3
-    # Two members that count nothing do not move the centre: the others are at it.
+    # Two members that count nothing do not move the center: the others are at it.
     collect(shifted, [0, 0, 1, 1], np.array([1.0, 1.0, 9.0, 9.0]), np.array([1.0, 1.0, 0.0, 0.0]))
     assert shifted.t().tolist() == pytest.approx([0, 1])
 
@@ -220,13 +220,13 @@ def test_an_update_without_a_gradient_is_none(value):
     assert torch.equal(evidence.shift, shift)
 
 
-def test_a_batch_that_counts_nothing_still_says_something():
+def test_a_batch_of_prior_weight_zero_is_evidence_all_the_same():
     evidence = Evidence(2)
     collect(evidence, [0, 0, 1, 1], [1.0, 1.0, -1.0, -1.0], np.zeros(4))
     assert evidence.t().tolist() == pytest.approx([1, -1])
 
 
-def test_who_is_absent_stays_as_they_are():
+def test_a_group_that_is_absent_stays_as_it_is():
     evidence = Evidence(3)
     for _ in range(30):
         collect(evidence, [0, 0, 1, 1], [1.0, 1.2, -1.0, -1.1], np.ones(4))
@@ -246,7 +246,7 @@ def test_a_shift_that_was_handed_out_does_not_change():
     assert evidence.shift.abs().min() > 0
 
 
-def test_there_and_back():
+def test_the_state_goes_into_a_new_object_and_on_from_there():
     evidence, other = Evidence(GROUPS), Evidence(GROUPS)
     updates = list(draw(8, 40))
     for update in updates[:20]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wrssl.api import DataError
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 from wrssl.weighting.given import GivenRows
 
 VALUES = np.arange(24).reshape(4, 2, 3)

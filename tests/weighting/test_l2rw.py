@@ -1,4 +1,4 @@
-"""L2RW against its own algorithm: differentiate through a virtual step, rectify, normalise."""
+"""L2RW against its own algorithm: differentiate through a virtual step, rectify, normalize."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 
 ALL = torch.arange(30)
 INDEX = torch.tensor([7, 2, 19, 4])
@@ -39,9 +39,9 @@ def test_a_training_step_is_that_of_the_paper(one_step, method, scope):
         lab.take(number)
         for p, q in zip(lab.net.module.parameters(), expected, strict=True):
             torch.testing.assert_close(p.detach(), q, rtol=0, atol=1e-9)
-        torch.testing.assert_close(lab.weighting.factors(index), 8 * w, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(lab.weighting.batch(index).factor, 8 * w, rtol=1e-9, atol=1e-9)
         reported = torch.zeros(8, dtype=torch.float64) if u.max() == 0 else u / u.max()
-        torch.testing.assert_close(lab.weighting.weights(index), reported, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(lab.weighting.batch(index).weight, reported, rtol=1e-9, atol=1e-9)
         counts.append(int((u > 0).sum()))
     assert 1 < max(counts) < 8  # some helped, some did not
 
@@ -50,11 +50,11 @@ def test_the_two_scopes_are_two_different_weights(one_step):
     labs = [one_step("l2rw", scope=scope) for scope in ("network", "head")]
     for lab in labs:
         lab.take(0)
-    assert not torch.allclose(*(lab.weighting.weights(torch.arange(8)) for lab in labs), atol=0.01)
+    assert not torch.allclose(*(lab.weighting.batch(torch.arange(8)).weight for lab in labs), atol=0.01)
 
 
-def test_where_nobody_helps_the_step_is_the_labelled_one(one_step):
-    """A threshold that nobody passes: every gradient is 0."""
+def test_where_no_member_helps_the_step_is_the_labeled_one(one_step):
+    """A threshold that no member passes: every gradient is 0."""
     lab = one_step("l2rw", "pl", threshold=2.0)
     theta = lab.theta()
     gradients = torch.autograd.grad(lab.labeled(theta, 0), theta)
@@ -62,17 +62,17 @@ def test_where_nobody_helps_the_step_is_the_labelled_one(one_step):
     assert float(outcome.unlabeled) == 0
     for p, q, g in zip(lab.net.module.parameters(), theta, gradients, strict=True):
         torch.testing.assert_close(p.detach(), (q - 0.1 * g).detach(), rtol=0, atol=1e-12)
-    assert lab.weighting.factors(torch.arange(8)).tolist() == [0.0] * 8
-    assert lab.weighting.weights(ALL).tolist() == [0.0] * 8 + [1.0] * 22
+    assert lab.weighting.batch(torch.arange(8)).factor.tolist() == [0.0] * 8
+    assert lab.weighting.batch(ALL).weight.tolist() == [0.0] * 8 + [1.0] * 22
 
 
 @pytest.mark.parametrize("gradient", [[1.0, 2.0, 0.5, 3.0], [0.0, 0.0, 0.0, 0.0], [float("nan")] * 4])
-def test_harm_and_nothing_and_a_broken_estimate_all_weigh_zero(gradient, make_pool, make_signal):
+def test_harm_no_effect_and_a_broken_estimate_all_weigh_zero(gradient, make_pool, make_signal):
     weighting = started(make_pool)
-    weighting.observe(INDEX, torch.ones(4), torch.ones(4, 10))
+    weighting.begin(0)
     weighting.update(INDEX, make_signal(gradient))
-    assert weighting.factors(INDEX).tolist() == [0.0] * 4
-    assert weighting.weights(INDEX).tolist() == [0.0] * 4
+    assert weighting.batch(INDEX).factor.tolist() == [0.0] * 4
+    assert weighting.batch(INDEX).weight.tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("scale", [1e-44, 1e-38, 1e-30, 1.0, 1e30, 1e37])
@@ -82,38 +82,41 @@ def test_the_size_of_the_gradients_does_not_matter(scale, make_pool, make_signal
     weighting.update(INDEX, make_signal(np.array([-3.0, 1.0, -1.0, -2.0]) * scale))
     rounding = 0.1 if scale < 1e-40 else 1e-6  # numbers below 1e-38 have few digits
     want = torch.tensor([3.0, 0.0, 1.0, 2.0])
-    torch.testing.assert_close(weighting.factors(INDEX), 4 * want / 6, rtol=0, atol=rounding)
-    torch.testing.assert_close(weighting.weights(INDEX), want / 3, rtol=0, atol=rounding)
-    assert weighting.factors(INDEX).sum().item() == pytest.approx(4, abs=1e-5)
+    torch.testing.assert_close(weighting.batch(INDEX).factor, 4 * want / 6, rtol=0, atol=rounding)
+    torch.testing.assert_close(weighting.batch(INDEX).weight, want / 3, rtol=0, atol=rounding)
+    assert weighting.batch(INDEX).factor.sum().item() == pytest.approx(4, abs=1e-5)
 
 
 def test_broken_entries_weigh_nothing_and_the_others_share(make_pool, make_signal):
     weighting = started(make_pool)
     weighting.update(INDEX, make_signal([float("nan"), -1.0, float("-inf"), -3.0]))
-    assert weighting.factors(INDEX).tolist() == [0.0, 1.0, 0.0, 3.0]
+    assert weighting.batch(INDEX).factor.tolist() == [0.0, 1.0, 0.0, 3.0]
 
 
 def test_one_helper_gets_all_of_it(make_pool, make_signal):
     weighting = started(make_pool)
     weighting.update(INDEX, make_signal([1.0, 1.0, -1e-9, 1.0]))
-    assert weighting.factors(INDEX).tolist() == [0.0, 0.0, 4.0, 0.0]
-    assert weighting.weights(INDEX).tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert weighting.batch(INDEX).factor.tolist() == [0.0, 0.0, 4.0, 0.0]
+    assert weighting.batch(INDEX).weight.tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_nothing_is_left_of_a_batch_but_the_reported_weights(make_pool, make_signal):
     """The next batch is just as long; its factors must not be those of the last one."""
     weighting, other = started(make_pool), torch.tensor([8, 2, 9, 10])
     weighting.update(INDEX, make_signal([-4.0, -1.0, 1.0, -2.0]))
-    weighting.observe(other, torch.ones(4), torch.ones(4, 10))
-    assert weighting.factors(other).tolist() == [1.0, 0.25, 1.0, 1.0]
+    assert weighting.batch(other).factor.tolist() == [1.0, 0.25, 1.0, 1.0], "it is another batch"
+    weighting.begin(1)
+    for index in (other, INDEX):
+        assert torch.equal(weighting.batch(index).factor, weighting.batch(index).weight), "factors belong to one step"
+    assert weighting.batch(other).factor.tolist() == [1.0, 0.25, 1.0, 1.0]
     weighting.update(other, make_signal([-1.0, 1.0, -1.0, 1.0]))
-    assert weighting.factors(other).tolist() == [2.0, 0.0, 2.0, 0.0]
-    assert weighting.weights(torch.tensor([7, 2, 19, 4, 0])).tolist() == [1.0, 0.0, 0.0, 0.5, 1.0]
+    assert weighting.batch(other).factor.tolist() == [2.0, 0.0, 2.0, 0.0]
+    assert weighting.batch(torch.tensor([7, 2, 19, 4, 0])).weight.tolist() == [1.0, 0.0, 0.0, 0.5, 1.0]
 
 
 def test_it_asks_for_the_validation_set_in_every_step():
     weighting = WEIGHTINGS.create("l2rw")
-    assert all(weighting.estimator(step).outer == "validation" for step in (0, 1, 17))
+    assert all(weighting.request(step).outer == "validation" for step in (0, 1, 17))
 
 
 def test_the_state_goes_into_a_new_object_and_on_from_there(make_pool, make_signal):
@@ -121,8 +124,8 @@ def test_the_state_goes_into_a_new_object_and_on_from_there(make_pool, make_sign
     one.update(INDEX, make_signal([-4.0, -1.0, 1.0, -2.0]))
     state = {name: value.clone() for name, value in one.state_dict().items()}
     other.load_state_dict(state)
-    assert torch.equal(one.weights(ALL), other.weights(ALL))
+    assert torch.equal(one.batch(ALL).weight, other.batch(ALL).weight)
     for weighting in (one, other):
         weighting.update(INDEX, make_signal([1.0, -1.0, 1.0, -2.0]))
-    assert torch.equal(one.weights(ALL), other.weights(ALL))
-    assert not torch.equal(one.weights(ALL), state["table"])
+    assert torch.equal(one.batch(ALL).weight, other.batch(ALL).weight)
+    assert not torch.equal(one.batch(ALL).weight, state["table"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wrssl.weighting import WEIGHTINGS
+from wrssl.api import PredictionWeighting
+from wrssl.registry import WEIGHTINGS
 
 
 def started(make_pool, **options):
@@ -24,20 +25,20 @@ def close(ours, theirs):
 def test_training_steps_are_those_of_the_paper(one_step, method, scope):
     """θ̂ = θ − η ∇[CE + λ mean(V(r) r)], Φ ← Adam(∇_Φ L_V(θ̂)), and the real step uses the new Φ."""
     lab = one_step("mwn", method, scope=scope, meta_lr=0.02, decay=0.03)
-    phi = lab.judge_in_double()
+    phi = lab.weigh_in_double()
     adam = torch.optim.Adam(phi, lr=0.02, weight_decay=0.03)
     for number in range(3):
         lab.rate = 0.3 / (number + 1)  # η is the current learning rate
         theta, index = lab.theta(), lab.batch(number).index
         r = lab.losses(theta, number)
         a = r.detach().unsqueeze(1)
-        before = lab.judge(phi, a)
+        before = lab.weigh(phi, a)
         ahead = lab.ahead(theta, lab.labeled(theta, number) + lab.coef * (before * r).mean(), lab.rate)
         gradients = torch.autograd.grad(lab.validation(ahead, number), phi)
         for p, g in zip(phi, gradients, strict=True):
             p.grad = g
         adam.step()
-        after = lab.judge(phi, a).detach()
+        after = lab.weigh(phi, a).detach()
         expected = lab.trained(theta, number, after)
 
         lab.take(number)
@@ -47,7 +48,7 @@ def test_training_steps_are_those_of_the_paper(one_step, method, scope):
             torch.testing.assert_close(p.detach(), q.detach(), rtol=0, atol=1e-9)
         for p, q in zip(lab.net.module.parameters(), expected, strict=True):
             torch.testing.assert_close(p.detach(), q, rtol=0, atol=1e-9)
-        torch.testing.assert_close(lab.weighting.weights(index), after, rtol=0, atol=1e-9)
+        torch.testing.assert_close(lab.weighting.batch(index).weight, after, rtol=0, atol=1e-9)
         assert (after - before).abs().min() > 1e-5  # the old weights would have been noticed
 
 
@@ -65,11 +66,11 @@ def test_one_step_of_adam_by_hand(make_pool, make_signal):
     index, losses = torch.arange(4), torch.tensor([0.2, 0.9, 1.5, 3.0])
     weighting.observe(index, losses, torch.full((4, 10), 0.1))
     before = [p.detach().clone() for p in weighting.net.parameters]
-    weighting.update(index, make_signal([1.0, -1.0, 2.0, 0.5]))
+    weighting.update(index, make_signal([1.0, -1.0, 2.0, 0.5], losses=losses))
     for old, new in zip(before, weighting.net.parameters, strict=True):
         g = new.grad + 0.5 * old
         torch.testing.assert_close(new.detach(), old - 0.01 * g / (g.abs() + 1e-8), rtol=0, atol=1e-6)
-    assert torch.equal(weighting.weights(index), weighting.judged(losses, torch.zeros(4, 10)))
+    assert torch.equal(weighting.batch(index).weight, weighting.weigh(losses, torch.zeros(4, 10)))
 
 
 def test_a_helpful_loss_gains_weight_and_a_harmful_one_loses_it(make_pool, make_signal):
@@ -77,25 +78,26 @@ def test_a_helpful_loss_gains_weight_and_a_harmful_one_loses_it(make_pool, make_
     losses = torch.tensor([0.1, 0.2, 2.0, 2.5])
     for _ in range(60):
         weighting.observe(index, losses, torch.full((4, 10), 0.1))
-        weighting.update(index, make_signal([-1.0, -1.0, 1.0, 1.0]))
-    w = weighting.weights(index)
+        weighting.update(index, make_signal([-1.0, -1.0, 1.0, 1.0], losses=losses))
+    w = weighting.batch(index).weight
     assert w[:2].min() > 0.7
     assert w[2:].max() < 0.3
 
 
-def test_everybody_has_weight_one_until_the_first_visit(make_pool):
+def test_every_weight_is_one_until_the_first_visit(make_pool):
     weighting = started(make_pool)
-    assert weighting.weights(torch.arange(30)).tolist() == [1.0] * 30
+    assert weighting.batch(torch.arange(30)).weight.tolist() == [1.0] * 30
     weighting.observe(torch.tensor([3, 5]), torch.tensor([0.5, 1.5]), torch.full((2, 10), 0.1))
-    seen = weighting.weights(torch.tensor([3, 5]))
+    seen = weighting.batch(torch.tensor([3, 5])).weight
     assert ((seen > 0) & (seen < 1)).all()
     assert seen[0] != seen[1]
-    assert weighting.weights(torch.tensor([0, 4, 29])).tolist() == [1.0] * 3
+    assert weighting.batch(torch.tensor([0, 4, 29])).weight.tolist() == [1.0] * 3
 
 
 def test_the_weight_depends_on_the_loss_alone(make_pool):
     weighting, losses = started(make_pool), torch.tensor([0.3, 1.1, 0.3])
-    one, other = (weighting.judged(losses, p) for p in (torch.full((3, 10), 0.1), torch.eye(10)[:3]))
+    assert isinstance(weighting, PredictionWeighting), "else the pool is not weighed anew at the end"
+    one, other = (weighting.weigh(losses, p) for p in (torch.full((3, 10), 0.1), torch.eye(10)[:3]))
     assert torch.equal(one, other)
     assert one[0] == one[2] != one[1]
     assert not one.requires_grad
@@ -107,14 +109,14 @@ def test_the_state_goes_into_a_new_object_and_on_from_there(make_pool, make_sign
 
     def visit(weighting):
         weighting.observe(index, losses, torch.full((4, 10), 0.1))
-        weighting.update(index, make_signal([1.0, -1.0, 2.0, 0.5]))
+        weighting.update(index, make_signal([1.0, -1.0, 2.0, 0.5], losses=losses))
 
     for _ in range(3):
         visit(one)
     other.load_state_dict({name: value.clone() for name, value in one.state_dict().items()})
-    assert torch.equal(one.weights(torch.arange(30)), other.weights(torch.arange(30)))
+    assert torch.equal(one.batch(torch.arange(30)).weight, other.batch(torch.arange(30)).weight)
     visit(other)
-    before = one.weights(index)
+    before = one.batch(index).weight
     visit(one)
-    assert torch.equal(one.weights(index), other.weights(index))
-    assert not torch.equal(one.weights(index), before)
+    assert torch.equal(one.batch(index).weight, other.batch(index).weight)
+    assert not torch.equal(one.batch(index).weight, before)

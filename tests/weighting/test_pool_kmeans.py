@@ -34,11 +34,10 @@ def test_a_seed_gives_the_same_clusters_again():
 
 
 @pytest.mark.parametrize("cells", [1, 50, 1 << 25])
-def test_nearest_equals_brute_force(cells, monkeypatch):
-    monkeypatch.setattr("wrssl.weighting.kmeans.CELLS", cells)
-    rows, centres = randn(50, 4, seed=2), randn(6, 4, seed=3)
-    distance = (rows.unsqueeze(1) - centres).square().sum(2)
-    assert torch.equal(nearest(rows, centres).long(), distance.argmin(1))
+def test_nearest_equals_brute_force(cells):
+    rows, centers = randn(50, 4, seed=2), randn(6, 4, seed=3)
+    distance = (rows.unsqueeze(1) - centers).square().sum(2)
+    assert torch.equal(nearest(rows, centers, cells).long(), distance.argmin(1))
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_weights_grow_with_the_evidence():
     ladder = torch.stack([made.refined(index, PRIORS, torch.full((12,), c)) for c in torch.linspace(-8, 8, 65)])
     steps = ladder.diff(dim=0)
     assert steps.min() >= 0
-    assert steps.sum(0).min() > 0.9, "everybody gets almost anywhere"
+    assert steps.sum(0).min() > 0.9, "every weight can get almost anywhere"
     assert ladder.min() >= 0
     assert ladder.max() <= 1
     inside = (ladder[:-1] > 0) & (ladder[1:] < 1)
@@ -93,10 +93,10 @@ def test_evidence_moves_its_group_only():
     assert (weights[concerned] > PRIORS[concerned] + 0.2).all()
 
 
-def test_the_validation_loss_is_looked_at_in_every_lth_step():
+def test_the_hypergradient_is_requested_in_every_lth_step():
     made = refinement(every=4)
-    assert [step for step in range(13) if made.estimator(step) is OPTIONS] == [0, 4, 8, 12]
-    assert made.estimator(3) is None
+    assert [step for step in range(13) if made.request(step) is OPTIONS] == [0, 4, 8, 12]
+    assert made.request(3) is None
 
 
 @pytest.mark.parametrize(("clusters", "every"), [(0, 5), (-3, 5), (20, 0), (20, -1)])
@@ -139,7 +139,7 @@ def test_new_clusters_have_no_past(blobs):
     assert made.evidence.shift.tolist() == [0] * 9
 
 
-def test_there_and_back(blobs):
+def test_the_state_goes_into_a_new_object_and_on_from_there(blobs):
     made, other = Refinement(3, 5, OPTIONS), Refinement(3, 5, OPTIONS)
     made.cluster(blobs(30)[0], 0)
     for _ in range(20):

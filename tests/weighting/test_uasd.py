@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wrssl.api import Pass, Signal
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 from wrssl.weighting.uasd import FIRST_THRESHOLD, Accumulated
 
 KNOWN = 12
@@ -30,7 +30,6 @@ def confident(*values, classes=10):
 def visit(weighting, index, p, reference, p_known):
     index, reference = torch.as_tensor(index), torch.as_tensor(reference, dtype=torch.int64)
     p, p_known = (torch.as_tensor(rows, dtype=torch.float32) for rows in (p, p_known))
-    weighting.observe(index, torch.ones(len(index)), p)
     weighting.update(index, Signal(0, torch.ones(len(index)), p, None, (reference, p_known)))
 
 
@@ -60,8 +59,8 @@ def test_the_formula_over_several_steps(make_pool):
             np.testing.assert_allclose(table.mean.float().numpy(), q[name], rtol=0, atol=HALF)
         clear = np.abs(c - tau) > 2 * HALF
         w[index[clear]] = c[clear] >= tau
-        w[index[~clear]] = weighting.weights(torch.as_tensor(index[~clear])).numpy()
-        assert np.array_equal(weighting.weights(torch.arange(30)).numpy(), w)
+        w[index[~clear]] = weighting.batch(torch.as_tensor(index[~clear])).weight.numpy()
+        assert np.array_equal(weighting.batch(torch.arange(30)).weight.numpy(), w)
         decided += list(c[clear] >= tau)
     assert len(decided) > 100
     assert 20 < sum(decided) < len(decided) - 20
@@ -72,34 +71,34 @@ def test_the_formula_over_several_steps(make_pool):
 def test_the_decision_is_about_the_average_and_not_about_the_last_prediction(make_pool):
     weighting = started(make_pool)
     visit(weighting, [3, 4], confident(0.9, 0.3), [0], confident(0.7))
-    assert weighting.weights(torch.tensor([3, 4])).tolist() == [1.0, 0.0]
+    assert weighting.batch(torch.tensor([3, 4])).weight.tolist() == [1.0, 0.0]
     visit(weighting, [3, 4], confident(0.6, 0.95), [0], confident(0.7))  # averages 0.75 and 0.625
-    assert weighting.weights(torch.tensor([3, 4])).tolist() == [1.0, 0.0]
+    assert weighting.batch(torch.tensor([3, 4])).weight.tolist() == [1.0, 0.0]
 
 
-def test_predictions_that_change_their_mind_are_not_confident_on_average(make_pool):
+def test_predictions_that_change_are_not_confident_on_average(make_pool):
     weighting, one, other = started(make_pool), confident(0.98), confident(0.98).flip(1)
     visit(weighting, [3], one, [0], confident(0.7))
-    assert weighting.weights(torch.tensor([3])).item() == 1
+    assert weighting.batch(torch.tensor([3])).weight.item() == 1
     visit(weighting, [3], other, [0], confident(0.7))
-    assert weighting.weights(torch.tensor([3])).item() == 0
+    assert weighting.batch(torch.tensor([3])).weight.item() == 0
 
 
 def test_before_any_reference_the_threshold_is_a_number(make_pool):
     weighting = started(make_pool)
     assert weighting.known.confidence() == FIRST_THRESHOLD == 0.9
     visit(weighting, [0, 1], confident(0.92, 0.88), [], torch.zeros(0, 10))
-    assert weighting.weights(torch.arange(3)).tolist() == [1.0, 0.0, 1.0]
+    assert weighting.batch(torch.arange(3)).weight.tolist() == [1.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(
     ("reference", "member"), [(0.6, 0.61), (0.9, 0.9), (0.7, 0.7), (0.9998, 0.9999), (0.99999, 0.99999)]
 )
-def test_who_is_as_confident_as_the_reference_counts(reference, member, make_pool):
+def test_a_member_as_confident_as_the_reference_counts(reference, member, make_pool):
     """Also where all are nearly certain, which half precision cannot tell from 1."""
     weighting = started(make_pool)
     visit(weighting, [5], confident(member), [0, 1], confident(reference, reference))
-    assert weighting.weights(torch.tensor([5])).item() == 1
+    assert weighting.batch(torch.tensor([5])).weight.item() == 1
 
 
 def test_a_member_that_is_named_twice_counts_once():
@@ -122,7 +121,7 @@ def test_a_step_shows_it_the_validation_examples(one_step):
     assert lab.net.images[Pass.VALIDATION] == 7
 
 
-def test_without_a_validation_set_the_labelled_examples_set_the_threshold(one_step):
+def test_without_a_validation_set_the_labeled_examples_set_the_threshold(one_step):
     lab = one_step("uasd")
     theta, batch = lab.theta(), lab.batch(2, validation=False)
     lab.take(2, validation=False)
@@ -138,7 +137,7 @@ def test_the_new_decision_counts_in_the_same_step(one_step):
     for number in range(3):
         theta, index = lab.theta(), lab.batch(number).index
         lab.take(number)
-        w = lab.weighting.weights(index)
+        w = lab.weighting.batch(index).weight
         assert 0 < w.sum() < 8
         for p, q in zip(lab.net.module.parameters(), lab.trained(theta, number, w), strict=True):
             torch.testing.assert_close(p.detach(), q, rtol=0, atol=1e-12)
@@ -148,7 +147,7 @@ def test_the_state_goes_into_a_new_object_and_on_from_there(make_pool):
     one, other = started(make_pool), started(make_pool)
     visit(one, [1, 2, 3], confident(0.9, 0.5, 0.7), [0, 4], confident(0.8, 0.6))
     other.load_state_dict({name: value.clone() for name, value in one.state_dict().items()})
-    assert torch.equal(one.weights(torch.arange(30)), other.weights(torch.arange(30)))
+    assert torch.equal(one.batch(torch.arange(30)).weight, other.batch(torch.arange(30)).weight)
     for weighting in (one, other):
         visit(weighting, [2, 3, 9], confident(0.95, 0.75, 0.5), [0, 5], confident(0.9, 0.7))
     mine, theirs = one.state_dict(), other.state_dict()

@@ -1,11 +1,12 @@
-"""The weight step of Algorithm 2 by hand: normalisation, bias correction, proximal step, projection."""
+"""The weight step of Algorithm 2 by hand: normalization, bias correction, proximal step, projection."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from wrssl.weighting.descent import WeightDescent
+
+from wrssl.weighting.bilevel import WeightDescent
 
 
 def tensor(*values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wrssl.api import HypergradientRequest, OptionError
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 
 BOTH = pytest.mark.parametrize("name", ["wr-instance", "wr-cluster"])
 
@@ -13,7 +13,7 @@ BOTH = pytest.mark.parametrize("name", ["wr-instance", "wr-cluster"])
 @BOTH
 def test_defaults(name):
     weighting = WEIGHTINGS.create(name)
-    assert weighting.estimator(0) == HypergradientRequest(
+    assert weighting.request(0) == HypergradientRequest(
         scope="head", solver="neumann", P=5, J=3, alpha=None, curvature="gauss-newton", damping=0.0, mixed_at="end"
     )
     assert weighting.every == 5
@@ -38,10 +38,10 @@ def test_defaults(name):
         ("outer_loss", "error"),
     ],
 )
-def test_each_option_reaches_the_estimator(name, option, value):
-    estimator = WEIGHTINGS.create(name, {option: value}).estimator(0)
-    assert estimator == HypergradientRequest(**{option: value})
-    assert getattr(estimator, option) == value
+def test_each_option_reaches_the_request(name, option, value):
+    request = WEIGHTINGS.create(name, {option: value}).request(0)
+    assert request == HypergradientRequest(**{option: value})
+    assert getattr(request, option) == value
 
 
 @BOTH
@@ -50,14 +50,14 @@ def test_beta_l1_and_the_papers_plain_steps_reach_the_descent(name):
     assert (descent.beta, descent.l1, descent.plain) == (0.7, 0.2, False)
     weighting = WEIGHTINGS.create(name, {"compat": "paper", "alpha": 0.003})
     assert weighting.descent.plain
-    assert weighting.estimator(0).alpha == 0.003
+    assert weighting.request(0).alpha == 0.003
 
 
 @BOTH
 @pytest.mark.parametrize(("every", "steps"), [(1, [0, 1, 2, 3, 4, 5, 6, 7]), (3, [0, 3, 6]), (5, [0, 5])])
 def test_an_estimate_every_l_steps(name, every, steps):
     weighting = WEIGHTINGS.create(name, {"L": every})
-    assert [t for t in range(8) if weighting.estimator(t) is not None] == steps
+    assert [t for t in range(8) if weighting.request(t) is not None] == steps
 
 
 @BOTH

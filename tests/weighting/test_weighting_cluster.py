@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from wrssl.api import DataError
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 
 ALL = torch.arange(30)
 
@@ -19,7 +19,7 @@ def started(pool, **options):
 
 
 def same_partition(a, b):
-    """Two labellings that differ by the names of their clusters only."""
+    """Two labelings that differ by the names of their clusters only."""
     pairs = set(zip(a.tolist(), b.tolist(), strict=True))
     return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
 
@@ -30,10 +30,10 @@ def test_named_embeddings_are_clustered_at_the_start(kind, make_pool, blobs):
     weighting = started(pool, embedding=kind)
     assert pool.embed.asked == [kind]
     assert same_partition(weighting.clusters(), blobs()[1])
-    weighting.begin_step(0)
-    weighting.begin_step(200)
+    weighting.begin(0)
+    weighting.begin(200)
     assert pool.embed.asked == [kind], "clustered again"
-    assert weighting.weights(ALL).tolist() == [1.0] * 30
+    assert weighting.batch(ALL).weight.tolist() == [1.0] * 30
 
 
 @pytest.mark.parametrize("form", ["numpy", "tensor", "list", "images", "float64"])
@@ -57,15 +57,15 @@ def test_features_are_clustered_when_they_have_been_learned(make_pool, make_sign
     weighting = started(pool, embedding="features", warmup=8, L=2)
     assert pool.embed.asked == []
     for step in range(8):
-        weighting.begin_step(step)
-        assert weighting.estimator(step) is None
+        weighting.begin(step)
+        assert weighting.request(step) is None
         weighting.update(torch.tensor([0, 1]), make_signal(None, step))
-        assert weighting.weights(ALL).tolist() == [1.0] * 30
+        assert weighting.batch(ALL).weight.tolist() == [1.0] * 30
     assert pool.embed.asked == []
     for step in range(8, 13):
-        weighting.begin_step(step)
+        weighting.begin(step)
         assert pool.embed.asked == ["features"]
-        assert (weighting.estimator(step) is not None) == (step % 2 == 0)
+        assert (weighting.request(step) is not None) == (step % 2 == 0)
     assert same_partition(weighting.clusters(), blobs()[1])
 
 
@@ -73,7 +73,7 @@ def test_features_without_warmup_are_those_of_the_start(make_pool):
     pool = make_pool()
     weighting = started(pool, embedding="features", warmup=0)
     assert pool.embed.asked == ["features"]
-    assert weighting.estimator(0) is not None
+    assert weighting.request(0) is not None
 
 
 def test_the_default_warmup_is_200():
@@ -88,7 +88,7 @@ def visit(weighting, make_signal):
     gradient = np.array([1.0, 2.0, 6.0, -1.0])
     weighting.update(index, make_signal(gradient))
     return {
-        name: weighting.weights(ALL)[members]
+        name: weighting.batch(ALL).weight[members]
         for name, members in (
             ("many", cluster == k),
             ("one", cluster == other),
@@ -116,7 +116,7 @@ def test_the_papers_step_uses_the_sum(make_pool, make_signal):
 
 
 def test_weights_have_one_dimension(make_pool):
-    assert started(make_pool()).weights(torch.tensor([3, 1])).shape == (2,)
+    assert started(make_pool()).batch(torch.tensor([3, 1])).weight.shape == (2,)
 
 
 def test_more_clusters_than_members(make_pool, make_signal):
@@ -124,14 +124,14 @@ def test_more_clusters_than_members(make_pool, make_signal):
     weighting = started(make_pool(rows), K=20, embedding="raw")
     assert sorted(weighting.clusters().tolist()) == [0, 1, 2, 3]
     weighting.update(torch.tensor([2]), make_signal([1.0]))
-    torch.testing.assert_close(weighting.weights(torch.arange(4)), torch.tensor([1.0, 1.0, 0.9, 1.0]))
+    torch.testing.assert_close(weighting.batch(torch.arange(4)).weight, torch.tensor([1.0, 1.0, 0.9, 1.0]))
 
 
 def test_a_pool_of_equal_members_has_one_cluster(make_pool):
     """Blank images and duplicates are common in scraped pools: no warning, no error."""
     weighting = started(make_pool(torch.ones(12, 3)), embedding="raw")
     assert len(set(weighting.clusters().tolist())) == 1
-    assert weighting.weights(torch.arange(12)).tolist() == [1.0] * 12
+    assert weighting.batch(torch.arange(12)).weight.tolist() == [1.0] * 12
 
 
 @pytest.mark.parametrize("rows", [29, 31])
@@ -166,19 +166,19 @@ def test_the_clusters_depend_on_the_seed_of_the_pool_alone(make_pool):
 def test_the_state_goes_into_a_new_object_and_on_from_there(make_pool, make_signal):
     rows = torch.randn(30, 4, generator=torch.Generator().manual_seed(2))
     one = started(make_pool(rows, seed=1), K=5, embedding="features", warmup=3)
-    one.begin_step(3)
+    one.begin(3)
     one.update(torch.arange(10), make_signal(torch.linspace(-1, 2, 10)))
     state = {name: value.clone() for name, value in one.state_dict().items()}
 
     pool = make_pool(torch.zeros(30, 4), seed=99)  # features that would cluster otherwise
     other = started(pool, K=5, embedding="features", warmup=3)
     other.load_state_dict(state)
-    other.begin_step(4)
+    other.begin(4)
     assert pool.embed.asked == [], "a resumed run keeps its clusters"
     assert torch.equal(one.clusters(), other.clusters())
     for weighting in (one, other):
         weighting.update(torch.arange(5, 20), make_signal(torch.linspace(1, -3, 15)))
-    assert torch.equal(one.weights(ALL), other.weights(ALL))
+    assert torch.equal(one.batch(ALL).weight, other.batch(ALL).weight)
     assert not torch.equal(one.table, state["table"])
 
 
@@ -187,27 +187,27 @@ def test_a_state_from_before_the_clusters_takes_them_away_again(make_pool):
     weighting = started(make_pool(), embedding="features", warmup=2)
     before = {name: value.clone() for name, value in weighting.state_dict().items()}
     assert weighting.clusters() is None
-    weighting.begin_step(2)
+    weighting.begin(2)
     assert len(weighting.clusters()) == 30
     weighting.load_state_dict(before)
     assert weighting.clusters() is None
-    assert weighting.weights(ALL).tolist() == [1.0] * 30
+    assert weighting.batch(ALL).weight.tolist() == [1.0] * 30
 
 
 def test_a_single_cluster_is_known_after_a_resume(make_pool):
     pool = make_pool(torch.ones(30, 2))
     one, other = (started(pool, embedding="features", warmup=2) for _ in range(2))
-    one.begin_step(2)
+    one.begin(2)
     other.load_state_dict(one.state_dict())
     assert other.clusters().tolist() == [0] * 30
 
 
 def test_a_second_set_up_forgets_the_first(make_pool, blobs):
     weighting = started(make_pool(), embedding="features", warmup=2)
-    weighting.begin_step(2)
+    weighting.begin(2)
     weighting.setup(make_pool(blobs(12)[0]))
     assert weighting.clusters() is None
-    assert weighting.weights(torch.arange(12)).tolist() == [1.0] * 12
+    assert weighting.batch(torch.arange(12)).weight.tolist() == [1.0] * 12
 
 
 def test_the_clusters_of_a_batch_are_those_of_its_members_whatever_was_asked_before(make_pool):

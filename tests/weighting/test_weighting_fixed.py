@@ -6,20 +6,24 @@ import pytest
 import torch
 
 from wrssl.api import DataError
-from wrssl.weighting import WEIGHTINGS
+from wrssl.judging import PoolJudge
+from wrssl.registry import WEIGHTINGS
 
 INDEX = torch.tensor([4, 0, 2, 2])
 
 
-def test_none_gives_everybody_one(make_pool, make_signal):
+def test_none_gives_every_member_one(make_pool, make_signal):
     weighting = WEIGHTINGS.create("none")
     weighting.setup(make_pool(torch.zeros(5, 2)))
-    weighting.begin_step(0)
+    weighting.begin(0)
     weighting.update(INDEX, make_signal([1.0, 2.0, 3.0, 4.0]))
-    assert weighting.weights(INDEX).tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert weighting.batch(INDEX).weight.tolist() == [1.0, 1.0, 1.0, 1.0]
     assert weighting.uniform
-    assert weighting.estimator(0) is None
-    assert weighting.clusters() is None
+    now = weighting.batch(INDEX)
+    assert now.factor is now.presence is now.weight
+    assert weighting.request(0) is None
+    assert weighting.visits is None
+    assert not isinstance(weighting, PoolJudge), "the network judges the pool"
     assert weighting.state_dict() == {}
 
 
@@ -27,13 +31,14 @@ def test_oracle_is_exactly_one_minus_is_ood(make_pool, make_signal):
     truth = torch.tensor([True, False, False, True, True])
     weighting = WEIGHTINGS.create("oracle")
     weighting.setup(make_pool(torch.zeros(5, 2), truth=truth))
-    assert weighting.weights(torch.arange(5)).tolist() == [0.0, 1.0, 1.0, 0.0, 0.0]
-    assert weighting.weights(INDEX).tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert weighting.batch(torch.arange(5)).weight.tolist() == [0.0, 1.0, 1.0, 0.0, 0.0]
+    assert weighting.batch(INDEX).weight.tolist() == [0.0, 0.0, 1.0, 1.0]
     weighting.update(INDEX, make_signal([1.0, 2.0, 3.0, 4.0]))
-    assert torch.equal(weighting.weights(torch.arange(5)), 1 - truth.float())
-    assert weighting.weights(INDEX).dtype == torch.float32
+    assert torch.equal(weighting.batch(torch.arange(5)).weight, 1 - truth.float())
+    assert weighting.batch(INDEX).weight.dtype == torch.float32
     assert not weighting.uniform
-    assert weighting.estimator(0) is None
+    assert not isinstance(weighting, PoolJudge)
+    assert weighting.request(0) is None
 
 
 def test_oracle_without_the_truth_is_a_sentence(make_pool):
@@ -45,3 +50,10 @@ def test_only_the_oracle_asks_for_the_truth():
     names = ("none", "oracle", "wr-instance", "wr-cluster")
     assert [n for n in names if WEIGHTINGS.get(n).wants_truth] == ["oracle"]
     assert [n for n in names if WEIGHTINGS.get(n).uniform] == ["none"]
+
+
+def test_only_the_default_is_guarded_by_a_fallback():
+    built_in = {"none", "oracle", "prior", "wr-instance", "wr-cluster", "wr", "l2rw", "mwn", "ds3l", "uasd"}
+    assert built_in <= set(WEIGHTINGS.names())
+    assert {name for name in built_in if WEIGHTINGS.get(name).guarded} == {"wr"}
+    assert all(WEIGHTINGS.get(name).revision >= 1 for name in built_in)

@@ -10,8 +10,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from wrssl.api import Pool
+from wrssl.judging import PoolJudge
 from wrssl.priors import POOL_ROWS
-from wrssl.weighting import WEIGHTINGS
+from wrssl.registry import WEIGHTINGS
 
 SIZE = 200_000
 BATCH = 100
@@ -79,7 +80,7 @@ def started(name, **options):
         ("wr-cluster", {"K": 256}, 1),
         ("wr-cluster", {"K": 280}, 2),
         ("prior", {"kinds": "linear"}, 4),  # the score
-        ("wr", {"kinds": "linear"}, 4 + 1 + 4),  # the score, the cluster, the admission
+        ("wr", {"kinds": "linear"}, 4 + 1 + 4),  # the score, the cluster, the visit rate
         ("wr", {"kinds": "linear", "refine": False, "admit": False}, 4),
     ],
     ids=str,
@@ -98,15 +99,16 @@ def test_a_step_costs_in_proportion_to_the_batch(name, options, make_signal):
     signal = make_signal(torch.linspace(-1, 1, BATCH))
     with Largest(storages(weighting)) as largest:
         for step in range(6):
-            weighting.begin_step(step)
-            weighting.estimator(step)
-            weighting.weights(index)
-            weighting.factors(index)
-            weighting.admission()
+            weighting.begin(step)
+            weighting.request(step)
+            weighting.batch(index)
+            kept = weighting.visits
             weighting.update(index, signal)
             weighting.state_dict()
-            weighting.clusters()
+            if isinstance(weighting, PoolJudge):
+                weighting.clusters()
     assert 0 < largest.numel <= max(BATCH, 20)
+    assert (kept is not None) == (name == "wr")
 
 
 def test_the_counter_of_bytes_counts():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import ClassVar
 
 import numpy as np
@@ -9,17 +10,15 @@ import pytest
 import torch
 
 import wrssl
-from wrssl.api import Method, OptionError, Pass, Views, Weighting, WRSSLError
-from wrssl.methods import METHODS
-from wrssl.registry import Registry, option_hints
-from wrssl.weighting import WEIGHTINGS
+from wrssl.api import BatchWeights, Method, OptionError, Pass, Views, Weighting, WRSSLError
+from wrssl.registry import METHODS, WEIGHTINGS, Registry, option_hints
 
 
 @pytest.fixture(autouse=True)
-def own_names(monkeypatch):
+def own_names():
     """What a test registers is gone after it."""
-    for registry in (METHODS, WEIGHTINGS):
-        monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    with METHODS.isolated(), WEIGHTINGS.isolated():
+        yield
 
 
 def test_the_facade_lists_both():
@@ -69,7 +68,7 @@ BILEVEL = [
         (WEIGHTINGS, "wr-instance", BILEVEL),
         (WEIGHTINGS, "wr-cluster", ["K", "embedding", "warmup", *BILEVEL]),
         (METHODS, "supervised", []),
-        (METHODS, "pl", ["threshold", "compat", "coef", "lr"]),
+        (METHODS, "pl", ["threshold", "coef", "lr"]),
         (METHODS, "vat", ["eps", "xi", "power_iterations", "kl", "coef", "lr"]),
     ],
 )
@@ -101,14 +100,14 @@ def test_options_are_inherited_as_far_as_they_are_handed_on():
 
 
 def test_names_in_the_order_of_registration():
-    registry: Registry[object] = Registry("thing")
+    registry: Registry[object] = Registry("thing", "wrssl")
     for name in ("b", "a", "c"):
         registry.register(name)(type(name, (), {}))
     assert registry.names() == ["b", "a", "c"]
 
 
 def test_a_name_can_be_taken_once():
-    registry: Registry[object] = Registry("thing")
+    registry: Registry[object] = Registry("thing", "wrssl")
 
     @registry.register("one")
     class One: ...
@@ -123,7 +122,7 @@ def test_a_name_can_be_taken_once():
 
 def test_the_same_class_again_replaces_itself():
     """A reloaded module, a notebook cell that is run twice."""
-    registry: Registry[object] = Registry("thing")
+    registry: Registry[object] = Registry("thing", "wrssl")
 
     def cell():
         @registry.register("one")
@@ -143,6 +142,20 @@ def test_a_class_of_another_module_is_another_class_even_under_the_same_name():
     with pytest.raises(OptionError, match="exists already"):
         wrssl.register_method("vat")(own)
     assert METHODS.get("vat") is built_in
+
+
+def test_what_is_registered_in_isolation_is_gone_afterwards():
+    registry: Registry[object] = Registry("thing", "wrssl")
+    registry.register("one", number=1)(object)
+    with suppress(KeyError), registry.isolated():  # an error inside changes nothing about it
+        registry.register("two", number=2)(type("Two", (), {}))
+        assert registry.names() == ["one", "two"]
+        assert registry.facts("two") == {"number": 2}
+        raise KeyError
+    assert registry.names() == ["one"]
+    assert registry.facts("one") == {"number": 1}
+    with pytest.raises(OptionError, match="There is no thing 'two'; choose one of one, or register one of your own"):
+        registry.facts("two")
 
 
 def own_method_and_weighting():
@@ -175,8 +188,8 @@ def own_method_and_weighting():
         def setup(self, pool):
             self.table = torch.where(torch.arange(pool.size) < pool.size // 2, 1.0, self.low)
 
-        def weights(self, index):
-            return self.table[index]
+        def batch(self, index):
+            return BatchWeights(self.table[index])
 
         def update(self, index, signal):
             assert signal.hypergradient is None

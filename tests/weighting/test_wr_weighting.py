@@ -1,4 +1,4 @@
-"""The weighting ``wr``: prior, refinement and admission, each for itself and all of them in a training."""
+"""The weighting ``wr``: prior, refinement and visits, each for itself and all of them in a training."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import json
 import numpy as np
 import pytest
 import torch
-from wrssl.training.resume import resume_run
 
 import wrssl
-from wrssl.api import DataError, OptionError
-from wrssl.training import Callback, state
-from wrssl.training.step import TrainingStep
-from wrssl.weighting import WEIGHTINGS
-from wrssl.weighting import wr as module
-from wrssl.weighting.kmeans import kmeans
-from wrssl.weighting.prior import PriorWeighting
+from wrssl.api import BatchWeights, DataError, OptionError, Signal
+from wrssl.evaluate import is_ood
+from wrssl.registry import WEIGHTINGS
+from wrssl.training import Callback, resume_run
+from wrssl.weighting import kmeans
+from wrssl.weighting.refinement import Evidence
+from wrssl.weighting.visits import Visits
 from wrssl.weighting.wr import RobustWeighting
 
 SIZE = 120
-EVERYBODY = torch.arange(SIZE)
+ALL = torch.arange(SIZE)
 
 
 def normal(*shape, seed):
@@ -53,8 +52,32 @@ def persuade(weighting, updates=60, seed=0):
         weighting.update(index, signal(step, torch.from_numpy(gradient).float()))
 
 
+class Impatient(RobustWeighting):
+    """Visits follow the evidence early, so that short runs use all of it."""
+
+    patience = 10
+
+
+class Told(Evidence):
+    """Writes down what it is told."""
+
+    def __init__(self, groups):
+        super().__init__(groups)
+        self.told = []
+
+    def collect(self, group, gradient, own):
+        self.told.append((group, gradient, own))
+        super().collect(group, gradient, own)
+
+
+def impatient(pool, **options):
+    weighting = Impatient(kinds="linear", **options)
+    weighting.setup(pool)
+    return weighting
+
+
 def signal(step, gradient, size=50):
-    return wrssl.api.Signal(step, torch.ones(size), torch.full((size, 2), 0.5), gradient)
+    return Signal(step, torch.ones(size), torch.full((size, 2), 0.5), gradient)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +108,7 @@ def test_options_are_checked_with_sentences(options, sentence):
 
 def test_before_any_evidence_weights_are_the_prior(half_foreign):
     weighting, prior = set_up(half_foreign), set_up(half_foreign, "prior")
-    torch.testing.assert_close(weighting.weights(EVERYBODY), prior.weights(EVERYBODY), rtol=0, atol=1e-6)
+    torch.testing.assert_close(weighting.batch(ALL).weight, prior.batch(ALL).weight, rtol=0, atol=1e-6)
     for one, other in zip(weighting.belonging(slice(None)), prior.belonging(slice(None)), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -97,230 +120,236 @@ def test_clusters_are_those_of_the_same_rows(half_foreign):
     assert set_up(half_foreign, refine=False).clusters() is None
 
 
-def test_evidence_moves_weights_and_not_the_verdict_on_who_belongs(half_foreign):
+def test_evidence_moves_weights_and_not_the_judgment_of_what_belongs(half_foreign):
     weighting = set_up(half_foreign, K=4)
-    before, (p, score) = weighting.weights(EVERYBODY).clone(), weighting.belonging(slice(None))
+    before, judged = weighting.batch(ALL).weight.clone(), weighting.belonging(slice(None))
     persuade(weighting)
-    after, cluster = weighting.weights(EVERYBODY), weighting.clusters()
+    after, cluster = weighting.batch(ALL).weight, weighting.clusters()
     for k, sign, end in ((0, -1, 0.0), (1, 1, 1.0)):
-        mine = (cluster == k) & ((before - end).abs() > 0.02)  # who is at the end already can go no further
+        mine = (cluster == k) & ((before - end).abs() > 0.02)  # at the end already, a weight can go no further
         assert mine.sum() > 5
         assert (sign * (after - before)[mine] > 0).all()
     assert float((after - before).abs().max()) > 0.3
-    np.testing.assert_array_equal(weighting.belonging(slice(None))[0], p)
-    np.testing.assert_array_equal(weighting.belonging(slice(None))[1], score)
-    expected = weighting.refinement.refined(EVERYBODY, before, weighting.refinement.evidence.shift)
+    for one, other in zip(weighting.belonging(slice(None)), judged, strict=True):
+        np.testing.assert_array_equal(one, other)
+    expected = weighting.refinement.refined(ALL, before, weighting.refinement.evidence.shift)
     torch.testing.assert_close(after, expected, rtol=0, atol=1e-5)
 
 
-def test_an_update_tells_the_evidence_groups_gradient_and_who_is_own(half_foreign, monkeypatch):
-    weighting, told = set_up(half_foreign, K=4), []
-    monkeypatch.setattr(weighting.refinement.evidence, "collect", lambda *arguments: told.append(arguments))
+def test_an_update_tells_the_evidence_groups_gradient_and_prior(half_foreign):
+    weighting = set_up(half_foreign, K=4)
+    weighting.refinement.evidence = Told(12)
     index, gradient = torch.arange(10, 60), normal(50, seed=5)
     weighting.update(index, signal(0, gradient))
-    [(group, handed, own)] = told
-    prior = set_up(half_foreign, "prior").weights(index)
+    [(group, handed, own)] = weighting.refinement.evidence.told
+    prior = set_up(half_foreign, "prior").batch(index).weight
     level = (3 * prior).floor().clamp(max=2).long()
     assert torch.equal(group, 3 * weighting.clusters()[index].long() + level)
     assert torch.equal(handed, gradient)
-    torch.testing.assert_close(own, prior / prior.clamp_min(0.05))  # as if everybody were visited alike
+    torch.testing.assert_close(own, prior / prior.clamp_min(0.05))  # as if all were visited equally often
     weighting.update(index, signal(1, None))
-    assert len(told) == 1, "a step without a hypergradient is no evidence"
+    assert len(weighting.refinement.evidence.told) == 1, "a step without a hypergradient is no evidence"
 
 
 def test_the_level_of_a_member_is_that_of_its_prior(half_foreign):
     """And not that of its weight, which would change its group while evidence about the group is collected."""
     weighting = set_up(half_foreign, K=4)
+    weighting.refinement.evidence = Told(12)
     persuade(weighting)
-    told = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighting.refinement.evidence, "collect", lambda group, *rest: told.append(group))
-        weighting.update(torch.arange(50), signal(0, normal(50, seed=5)))
-    prior = set_up(half_foreign, "prior").weights(torch.arange(50))
-    assert (told[0] % 3).tolist() == (3 * prior).floor().clamp(max=2).tolist()
-    assert (told[0] % 3).tolist() != (3 * weighting.weights(torch.arange(50))).floor().clamp(max=2).tolist()
+    index = torch.arange(50)
+    weighting.update(index, signal(0, normal(50, seed=5)))
+    level = (weighting.refinement.evidence.told[-1][0] % 3).tolist()
+    prior = set_up(half_foreign, "prior").batch(index).weight
+    assert level == (3 * prior).floor().clamp(max=2).tolist()
+    assert level != (3 * weighting.batch(index).weight).floor().clamp(max=2).tolist()
 
 
 def test_the_hypergradient_is_asked_for_in_every_lth_step(half_foreign):
     weighting = set_up(half_foreign, L=3, P=7, damping=0.5)
-    assert [step for step in range(8) if weighting.estimator(step) is not None] == [0, 3, 6]
-    options = weighting.estimator(0)
+    assert [step for step in range(8) if weighting.request(step) is not None] == [0, 3, 6]
+    options = weighting.request(0)
     assert (options.solver, options.scope, options.J, options.P, options.damping) == ("cg", "head", 0, 7, 0.5)
 
 
-def test_admission_and_factors(half_foreign):
+def test_visit_rates_and_factors(half_foreign):
     """a = max(w, floor); a visit counts min(1, w/a), brought to mean 1."""
     weighting = set_up(half_foreign, floor=0.3)
-    w = weighting.weights(EVERYBODY)
+    w = weighting.batch(ALL).weight
     assert (w < 0.3).any()
     assert (w > 0.3).any()
-    assert torch.equal(weighting.admission(), w.clamp_min(0.3))
+    assert torch.equal(weighting.visits.rate, w.clamp_min(0.3))
     index = torch.arange(0, SIZE, 2)
     share = (w[index] / w[index].clamp_min(0.3)).clamp_max(1)
-    torch.testing.assert_close(weighting.factors(index), share / share.mean())
+    torch.testing.assert_close(weighting.batch(index).factor, share / share.mean())
 
 
 def test_presence_is_what_a_visit_counts(half_foreign):
-    """w/a in batch statistics, w itself where everybody is visited alike; nothing for those who are likely foreign."""
+    """w/a in batch statistics, w itself where visits are equal; nothing for members that are likely foreign."""
     weighting = set_up(half_foreign, floor=0.9)
-    w, index = weighting.weights(EVERYBODY), torch.arange(0, SIZE, 2)
+    w, index = weighting.batch(ALL).weight, torch.arange(0, SIZE, 2)
     w = w[index]
     assert (w < 0.5).any()
     assert ((w >= 0.5) & (w < 0.9)).any()
     expected = torch.where(w < 0.5, 0.0, (w / w.clamp_min(0.9)).clamp_max(1))
-    torch.testing.assert_close(weighting.presence(index), expected)
+    torch.testing.assert_close(weighting.batch(index).presence, expected)
     alike = set_up(half_foreign, admit=False)
-    w = alike.weights(index)
-    assert torch.equal(alike.presence(index), torch.where(w < 0.5, 0.0, w))
+    w = alike.batch(index).weight
+    assert torch.equal(alike.batch(index).presence, torch.where(w < 0.5, 0.0, w))
     prior = set_up(half_foreign, "prior")
-    assert torch.equal(prior.presence(index), prior.weights(index))
+    assert torch.equal(prior.batch(index).presence, prior.batch(index).weight)
 
 
 def test_without_refinement_weights_stay_the_prior(half_foreign):
     weighting, prior = set_up(half_foreign, refine=False), set_up(half_foreign, "prior")
-    assert [weighting.estimator(step) for step in range(12)] == [None] * 12
-    weighting.update(EVERYBODY[:50], signal(0, None))
-    assert torch.equal(weighting.weights(EVERYBODY), prior.weights(EVERYBODY))
-    assert torch.equal(weighting.admission(), prior.weights(EVERYBODY).clamp_min(0.05))
+    assert [weighting.request(step) for step in range(12)] == [None] * 12
+    weighting.update(ALL[:50], signal(0, None))
+    assert torch.equal(weighting.batch(ALL).weight, prior.batch(ALL).weight)
+    assert torch.equal(weighting.visits.rate, prior.batch(ALL).weight.clamp_min(0.05))
 
 
-def test_without_admission_everybody_is_visited_alike_and_counts_its_weight(half_foreign):
+def test_without_rates_all_members_are_visited_equally_often_and_count_their_weight(half_foreign):
     weighting = set_up(half_foreign, admit=False, K=4)
-    assert weighting.admission() is None
+    assert weighting.visits is None
     persuade(weighting)
     for step in (0, 100, 200):
-        weighting.begin_step(step)
-    assert weighting.admission() is None
-    assert torch.equal(weighting.factors(EVERYBODY), weighting.weights(EVERYBODY))
-    assert (weighting.weights(EVERYBODY) - set_up(half_foreign, "prior").weights(EVERYBODY)).abs().max() > 0.3
+        weighting.begin(step)
+    assert weighting.visits is None
+    assert torch.equal(weighting.batch(ALL).factor, weighting.batch(ALL).weight)
+    assert (weighting.batch(ALL).weight - set_up(half_foreign, "prior").batch(ALL).weight).abs().max() > 0.3
 
 
 def test_without_both_it_is_the_prior(half_foreign):
     weighting, prior = set_up(half_foreign, refine=False, admit=False), set_up(half_foreign, "prior")
-    assert torch.equal(weighting.factors(EVERYBODY), prior.factors(EVERYBODY))
-    assert weighting.admission() is None
-    assert weighting.estimator(0) is None
+    assert torch.equal(weighting.batch(ALL).factor, prior.batch(ALL).factor)
+    assert weighting.visits is None
+    assert weighting.request(0) is None
 
 
-def test_visits_are_dealt_anew_when_the_evidence_has_moved_and_only_then(half_foreign, monkeypatch):
-    """Every PATIENCE steps, if the log-odds of some group moved by more than NOTABLE since the last deal."""
-    monkeypatch.setattr(module, "PATIENCE", 10)
-    weighting = set_up(half_foreign, K=4)
-    first = weighting.admission()
+def test_visits_are_redistributed_when_the_evidence_has_moved_and_only_then(half_foreign):
+    """Every ``patience`` steps, if the log-odds of some group moved by more than ``notable`` since the last time."""
+    assert (RobustWeighting.patience, RobustWeighting.notable) == (100, 0.5)
+    weighting = impatient(half_foreign, K=4)
+    first = weighting.visits
     for step in range(31):
-        weighting.begin_step(step)
-        assert weighting.admission() is first, "there is no evidence"
+        weighting.begin(step)
+        assert weighting.visits is first, "there is no evidence"
     persuade(weighting)
     for step in (*range(31, 40), 41):
-        weighting.begin_step(step)
-        assert weighting.admission() is first, "between two looks nothing changes"
-    weighting.begin_step(50)
-    second = weighting.admission()
-    assert second is not first
-    assert torch.equal(second, weighting.weights(EVERYBODY).clamp_min(0.05))
-    assert not torch.equal(second, first)
-    weighting.begin_step(60)
-    assert weighting.admission() is second, "the evidence is what it was"
+        weighting.begin(step)
+        assert weighting.visits is first, "it is not time yet"
+    weighting.begin(50)
+    second = weighting.visits
+    assert second.version == first.version + 1
+    assert torch.equal(second.rate, weighting.batch(ALL).weight.clamp_min(0.05))
+    assert not torch.equal(second.rate, first.rate)
+    weighting.begin(60)
+    assert weighting.visits is second, "the evidence is what it was"
     shift = weighting.refinement.evidence.shift
     for much, moved in ((0.4, False), (0.6, True)):
         weighting.refinement.evidence.shift = shift + much * (torch.arange(12) == 5)
-        weighting.begin_step(70)
-        assert (weighting.admission() is not second) == moved
+        weighting.begin(70)
+        assert (weighting.visits.version != second.version) == moved
+
+
+class CountedVisits(Visits):
+    """Remembers how often it had to weigh the whole pool, and does not do it."""
+
+    def __init__(self):
+        super().__init__(0.05)
+        self.followed = 0
+
+    def follow(self, weights, size):
+        self.followed += 1
 
 
 @pytest.mark.parametrize(("size", "every"), [(100_000, 100), (250_000, 250)])
-def test_a_large_pool_is_dealt_anew_less_often(size, every, half_foreign, monkeypatch):
-    """A look at everybody may cost as much as a thousand members per step."""
+def test_visits_of_a_large_pool_are_redistributed_less_often(size, every, half_foreign):
+    """To weigh the whole pool may cost as much as a thousand members per step."""
     weighting = set_up(half_foreign, K=4)
-    weighting.pool, dealt = dataclasses.replace(half_foreign, size=size), []
-    monkeypatch.setattr(weighting.visits, "deal", lambda weights, size: dealt.append(step))
+    weighting.pool, weighting.plan = dataclasses.replace(half_foreign, size=size), CountedVisits()
+    steps = []
     for step in range(1001):
         weighting.refinement.evidence.shift = weighting.refinement.evidence.shift + 1.0
-        weighting.begin_step(step)
-    assert dealt == list(range(every, 1001, every))
+        before = weighting.plan.followed
+        weighting.begin(step)
+        steps += [step] * (weighting.plan.followed - before)
+    assert steps == list(range(every, 1001, every))
 
 
-def test_in_step_0_nothing_is_dealt_anew(half_foreign):
+def test_in_step_0_visits_are_not_redistributed(half_foreign):
     weighting = set_up(half_foreign, K=4)
-    first = weighting.admission()
+    first = weighting.visits
     persuade(weighting)
-    weighting.begin_step(0)
-    assert weighting.admission() is first
+    weighting.begin(0)
+    assert weighting.visits is first
 
 
-def test_a_batch_is_looked_up_once_until_something_changes(half_foreign, monkeypatch):
-    weighting = set_up(half_foreign, K=4)
-    looks = []
-    prior_of = weighting.prior.curve
-
-    class Curve:
-        nodes, values = prior_of.nodes, prior_of.values
-
-        def __call__(self, score):
-            looks.append(len(score))
-            return prior_of(score)
-
-    object.__setattr__(weighting.prior, "curve", Curve())
-    index = torch.arange(30)
-    first = [weighting.weights(index), weighting.weights(index), weighting.factors(index)]
-    assert looks == [30]
-    assert first[0] is first[1]
-    other = torch.arange(30)
-    assert torch.equal(weighting.weights(other), first[0])
-    assert looks == [30, 30], "an equal batch is another batch"
+def test_a_batch_has_the_weights_of_its_members_at_any_time(half_foreign):
+    """Whatever was asked before: the same tensor with other members, an equal one, the same one after an update."""
+    weighting, index = set_up(half_foreign, K=4), torch.arange(30)
+    whole = weighting.batch(ALL).weight
+    first = weighting.batch(index).weight
+    torch.testing.assert_close(first, whole[:30], rtol=0, atol=1e-6)
+    index += 30
+    torch.testing.assert_close(weighting.batch(index).weight, whole[30:60], rtol=0, atol=1e-6)
+    index -= 30
     for _ in range(20):
         weighting.update(index, signal(0, normal(30, seed=1), 30))
-    before = len(looks)
-    weighting.weights(index)
-    assert len(looks) == before + 1, "what was learned is asked for again"
+    after = weighting.batch(index)
+    assert not torch.equal(after.weight, first), "what was learned counts at once"
+    again = weighting.batch(torch.arange(30))
+    for name in ("weight", "factor", "presence"):
+        assert torch.equal(getattr(after, name), getattr(again, name))
 
 
-def test_a_batch_is_looked_up_again_after_a_comparison_anew(half_foreign):
-    """The loop never asks about the same tensor in two steps, but a watcher of a training may."""
+def test_a_batch_has_new_weights_after_a_new_comparison(half_foreign):
     weighting = set_up(half_foreign, embedding="features", refresh=10)
-    before = weighting.weights(EVERYBODY)
-    weighting.begin_step(10)
-    assert not torch.equal(weighting.weights(EVERYBODY), before)
-    torch.testing.assert_close(weighting.weights(EVERYBODY), weighting.weights(EVERYBODY.clone()))
+    before = weighting.batch(ALL).weight
+    weighting.begin(10)
+    assert not torch.equal(weighting.batch(ALL).weight, before)
+    torch.testing.assert_close(weighting.batch(ALL).weight, weighting.batch(ALL.clone()).weight)
 
 
 @pytest.mark.parametrize("wrong", [(SIZE - 1, 40), (SIZE, 41)])
 def test_own_rows_must_be_as_many_as_members(wrong, half_foreign):
-    with pytest.raises(DataError, match="give one row per member and one per labelled example"):
+    with pytest.raises(DataError, match="give one row per member and one per labeled example"):
         set_up(half_foreign, embedding=(normal(wrong[0], 3, seed=1), normal(wrong[1], 3, seed=2)))
 
 
-def test_an_embedding_of_ones_own_is_compared_and_clustered(half_foreign):
+def test_an_own_embedding_is_compared_and_clustered(half_foreign):
     pair = half_foreign.embed.rows.numpy(), half_foreign.embed_known.rows.numpy()
     own, usual = set_up(half_foreign, embedding=pair), set_up(half_foreign)
-    assert torch.equal(own.weights(EVERYBODY), usual.weights(EVERYBODY))
+    assert torch.equal(own.batch(ALL).weight, usual.batch(ALL).weight)
     assert torch.equal(own.clusters(), usual.clusters())
 
 
 @pytest.mark.parametrize("options", [{}, {"refine": False}, {"admit": False}], ids=str)
-def test_there_and_back(options, half_foreign, monkeypatch):
-    """Through a state, in the middle of a training: what follows is bit for bit the same."""
-    monkeypatch.setattr(module, "PATIENCE", 10)
-    one, other = set_up(half_foreign, K=4, **options), set_up(half_foreign, K=4, **options)
+def test_the_state_goes_into_a_new_object_and_on_from_there(options, half_foreign):
+    """In the middle of a training: what follows is bit for bit the same."""
+    one, other = impatient(half_foreign, K=4, **options), impatient(half_foreign, K=4, **options)
     if options.get("refine", True):
         persuade(one)
-    one.begin_step(10)  # deals
+    one.begin(10)  # redistributes visits
     if options.get("refine", True):
-        persuade(one, 7, seed=1)  # evidence that visits do not know yet
+        persuade(one, 7, seed=1)  # evidence that visits do not follow yet
     other.load_state_dict({key: value.clone() for key, value in one.state_dict().items()})
     for weighting in (one, other):
         if options.get("refine", True):
             persuade(weighting, 5, seed=2)
-    index = torch.arange(0, SIZE, 3)
-    assert torch.equal(one.weights(EVERYBODY), other.weights(EVERYBODY))
-    assert torch.equal(one.factors(index), other.factors(index))
-    assert torch.equal(one.admitted, other.admitted)
-    if options.get("admit", True):
-        assert torch.equal(one.admission(), other.admission())
+    for index in (ALL, torch.arange(0, SIZE, 3)):
+        mine, theirs = one.batch(index), other.batch(index)
+        for name in ("weight", "factor", "presence"):
+            assert torch.equal(getattr(mine, name), getattr(theirs, name))
+    assert torch.equal(one.followed, other.followed)
+
+    def same_rates():
+        assert (one.visits is None) == (other.visits is None) == (not options.get("admit", True))
+        return one.visits is None or torch.equal(one.visits.rate, other.visits.rate)
+
+    assert same_rates()
     for weighting in (one, other):
-        weighting.begin_step(20)
-    assert (one.admission() is None) == (other.admission() is None)
-    assert one.admission() is None or torch.equal(one.admission(), other.admission())
+        weighting.begin(20)
+    assert same_rates()
 
 
 def test_the_state_is_tensors_and_its_own(half_foreign):
@@ -342,36 +371,42 @@ def moons():
 
 
 @pytest.fixture
-def lively(monkeypatch):
-    """Evidence that counts from the first updates on, visits that are dealt often: short runs, too, use all of it."""
-    monkeypatch.setattr("wrssl.weighting.evidence.SURE", 0.2)
-    monkeypatch.setattr(module, "PATIENCE", 5)
-    monkeypatch.setattr(module, "NOTABLE", 0.1)
+def made():
+    """The weightings named ``lively`` that fits have made, newest last.
 
-
-@pytest.fixture
-def made(monkeypatch):
-    """The weightings that fits have made, newest last, with the steps in which they were dealt and compared."""
+    They are ``wr`` with visits that follow early, and with evidence that short runs already have: the gradient of every
+    member of an even cluster is raised. They note the steps in which they compared and redistributed visits.
+    """
     weightings = []
 
-    class Kept(RobustWeighting):
-        def __init__(self, *arguments, **options):
-            super().__init__(*arguments, **options)
-            self.compared, self.dealt, self.step = [], [], 0
+    class Lively(RobustWeighting):
+        patience, notable = 5, 0.1
+
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.compared, self.redistributed = [], []
             weightings.append(self)
 
-        def begin_step(self, step):
-            self.step, before = step, self.visits.admission
-            super().begin_step(step)
-            if self.visits.admission is not before:
-                self.dealt.append(step)
+        def begin(self, step):
+            before = self.visits
+            super().begin(step)
+            if self.visits is not before:
+                self.redistributed.append(step)
 
         def compare(self, step):
             super().compare(step)
             self.compared.append((step, self.prior.scores.copy()))
 
-    monkeypatch.setattr(WEIGHTINGS, "_classes", {**WEIGHTINGS._classes, "wr": Kept})
-    return weightings
+        def update(self, index, signal):
+            g = signal.hypergradient
+            if g is not None:
+                raised = g + 3 * g.square().mean().sqrt() * (self.clusters()[index] % 2 == 0)
+                signal = dataclasses.replace(signal, hypergradient=raised)
+            super().update(index, signal)
+
+    with WEIGHTINGS.isolated():
+        WEIGHTINGS.register("lively")(Lively)
+        yield weightings
 
 
 def test_foreign_members_are_found_and_own_ones_kept(moons):
@@ -392,55 +427,91 @@ def test_a_clean_pool_keeps_its_weight(seed):
     assert (result.verdicts["verdict"] == "drop").mean() < 0.1
 
 
-def test_batches_are_full_of_those_who_count(moons, made):
+def test_batches_are_full_of_members_that_count(moons):
     """Half the pool is foreign and weighs little: far fewer than half of the visits go there."""
-    seen = []
+    seen, pool = [], []
 
     class Watch(Callback):
-        def on_step(self, step, outcome):
+        def on_step(self, trainer, outcome):
             seen.append(float(outcome.mean_weight))
+            pool.append(float(trainer.weighting.batch(torch.arange(1000)).weight.mean()))
 
     wrssl.fit(moons, method="entmin", steps=20, seed=0, fallback=False, callbacks=[Watch()])
-    pool = float(made[-1].weights(torch.arange(1000)).mean())
-    assert pool < 0.6
-    assert np.mean(seen) > pool + 0.25
+    assert pool[-1] < 0.6
+    assert np.mean(seen) > pool[-1] + 0.25
 
 
-def test_batch_statistics_are_those_of_the_weighted_pool(moons, monkeypatch):
+def test_batch_statistics_are_those_of_the_weighted_pool(moons):
     """One half weighs 1, the other ½: a third of what batch norm sees is the other half, as in the loss. Weighed once
     more after they were visited half as often, it would be a fifth."""
-    monkeypatch.setattr(PriorWeighting, "weights", lambda self, index: torch.where(index < 500, 1.0, 0.5))
-    in_loss, in_statistics, perform = [], [], TrainingStep.__call__
+    in_loss, in_statistics = [], []
 
-    def spy(self, batch, context):
-        outcome = perform(self, batch, context)
-        other = batch.index >= 500
-        for found, counts in ((in_loss, self.weighting.factors(batch.index)), (in_statistics, self.net.weights)):
-            found.append(float(counts[other].sum() / counts.sum()))
-        return outcome
+    class Halves(RobustWeighting):
+        def prior_weights(self, index):
+            return torch.where(index < 500, 1.0, 0.5)
 
-    monkeypatch.setattr(TrainingStep, "__call__", spy)
-    wrssl.fit(moons, method="entmin", weight_options={"refine": False}, steps=60, fallback=False)
+        def update(self, index, signal):
+            self.seen = index
+
+    class Watch(Callback):
+        def on_step(self, trainer, outcome):
+            index = trainer.weighting.seen
+            other, now = index >= 500, trainer.weighting.batch(index)
+            for found, counts in ((in_loss, now.factor), (in_statistics, trainer.net.weights)):
+                found.append(float(counts[other].sum() / counts.sum()))
+
+    with WEIGHTINGS.isolated():
+        WEIGHTINGS.register("halves")(Halves)
+        options = {"method": "entmin", "weights": "halves", "weight_options": {"refine": False}}
+        wrssl.fit(moons, **options, steps=60, fallback=False, callbacks=[Watch()])
     assert np.mean(in_loss) == pytest.approx(1 / 3, abs=0.02)
     assert np.mean(in_statistics) == pytest.approx(1 / 3, abs=0.02)
 
 
+@pytest.mark.parametrize("validation", [True, False])
+def test_a_step_asks_a_weighting_about_its_batch_a_few_times_only(validation, moons):
+    """For the batch statistics, for a hypergradient where there is one, and for the loss; once whether it wants one."""
+    asked = []
+
+    class Counted(RobustWeighting):
+        def begin(self, step):
+            super().begin(step)
+            asked.append({"batch": 0, "request": 0, "due": step % 5 == 0})
+
+        def request(self, step):
+            asked[-1]["request"] += 1
+            return super().request(step)
+
+        def batch(self, index) -> BatchWeights:
+            if asked and len(index) == 100:
+                asked[-1]["batch"] += 1
+            return super().batch(index)
+
+    own = moons if validation else wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled)
+    with WEIGHTINGS.isolated():
+        WEIGHTINGS.register("counted")(Counted)
+        wrssl.fit(own, method="entmin", weights="counted", steps=11, fallback=False)
+    assert len(asked) == 11
+    assert [step["request"] for step in asked] == [1] * 11
+    assert [step["batch"] for step in asked] == [3 if step["due"] else 2 for step in asked]
+
+
 @pytest.mark.parametrize(("refresh", "expected"), [(10, [0, 10, 20, 30]), (0, [0])])
-def test_features_are_compared_anew_while_they_change(refresh, expected, moons, made):
-    options = {"embedding": "features", "refresh": refresh, "kinds": "linear"}
-    wrssl.fit(moons, method="entmin", weight_options=options, steps=35, seed=0, fallback=False)
+def test_features_are_compared_again_while_they_change(refresh, expected, moons, made):
+    options = {"embedding": "features", "refresh": refresh, "kinds": "linear", "L": 100}  # no evidence
+    wrssl.fit(moons, method="entmin", weights="lively", weight_options=options, steps=35, seed=0, fallback=False)
     assert [step for step, _ in made[-1].compared] == expected
     scores = [scores for _, scores in made[-1].compared]
     for one, other in itertools.pairwise(scores):
         assert np.abs(one - other).max() > 0.1
-    assert made[-1].dealt == expected[1:], "and visits follow"
+    assert made[-1].redistributed == expected[1:], "and visits follow"
 
 
-def test_a_comparison_anew_keeps_clusters_and_evidence(half_foreign):
+def test_a_new_comparison_keeps_clusters_and_evidence(half_foreign):
     weighting = set_up(half_foreign, embedding="features", refresh=10, K=4)
     persuade(weighting)
     cluster, shift = weighting.clusters(), weighting.refinement.evidence.shift
-    weighting.begin_step(10)
+    weighting.begin(10)
     assert weighting.clusters() is cluster
     assert weighting.refinement.evidence.shift is shift
 
@@ -455,15 +526,15 @@ def test_a_comparison_anew_keeps_clusters_and_evidence(half_foreign):
     ],
     ids=str,
 )
-def test_a_stopped_run_goes_on_bit_for_bit(method, options, moons, made, lively, tmp_path, monkeypatch):
-    monkeypatch.setattr(state, "SAVE_EVERY", -1.0)
+def test_a_stopped_run_goes_on_bit_for_bit(method, options, moons, made, tmp_path, monkeypatch):
+    monkeypatch.setenv("WRSSL_SAVE_EVERY", "0")
 
     class Stop(Callback):
-        def on_step(self, step, outcome):
-            if step == 26:
+        def on_step(self, trainer, outcome):
+            if trainer.done == 27:
                 raise KeyboardInterrupt
 
-    arguments = {"method": method, "weight_options": options, "steps": 40, "seed": 0, "fallback": False}
+    arguments = {"method": method, "weights": "lively", "weight_options": options, "steps": 40, "fallback": False}
     whole = wrssl.fit(moons, **arguments)
     first = made[-1]
     with pytest.raises(KeyboardInterrupt):
@@ -474,7 +545,8 @@ def test_a_stopped_run_goes_on_bit_for_bit(method, options, moons, made, lively,
     if options.get("refine", True):
         assert first.refinement.evidence.shift.any(), "else there is nothing to lose"
     if options.get("refine", True) and options.get("admit", True):
-        assert first.dealt
+        assert first.redistributed
+        assert second.redistributed
     assert torch.equal(first.refinement.evidence.sums, second.refinement.evidence.sums)
     np.testing.assert_array_equal(first.prior.scores, second.prior.scores)
     np.testing.assert_array_equal(whole.weights, resumed.weights)
@@ -486,10 +558,11 @@ def test_a_stopped_run_goes_on_bit_for_bit(method, options, moons, made, lively,
     assert written["weight_options"] == options
 
 
-def test_trial_steps_leave_no_trace(moons, made, lively):
+def test_trial_steps_leave_no_trace(moons, made):
     """``steps="auto"`` tries a few steps: evidence, visits and parameters are as if it had not."""
     own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled[:200], validation=moons.validation)
-    arguments = {"method": "entmin", "seed": 0, "fallback": False, "weight_options": {"L": 1, "kinds": "linear"}}
+    options = {"L": 1, "kinds": "linear"}
+    arguments = {"method": "entmin", "weights": "lively", "weight_options": options, "fallback": False}
     tried = wrssl.fit(own, steps="auto", **arguments)
     known = wrssl.fit(own, steps=tried.config["steps"], **arguments)
     np.testing.assert_array_equal(tried.weights, known.weights)
@@ -499,14 +572,14 @@ def test_trial_steps_leave_no_trace(moons, made, lively):
 
 
 def test_without_validation_the_evidence_comes_from_labels_that_are_held_out(moons, made):
-    own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled, is_ood=moons._is_ood)
-    result = wrssl.fit(own, method="entmin", weight_options={"L": 1}, steps=20, seed=0)
+    own = wrssl.Scenario(labeled=moons.labeled, unlabeled=moons.unlabeled, is_ood=is_ood(moons))
+    result = wrssl.fit(own, method="entmin", weights="lively", weight_options={"L": 1}, steps=20, seed=0)
     assert made[-1].refinement.evidence.sums.any()
     assert ((result.weights >= 0) & (result.weights <= 1)).all()
 
 
-def test_a_pool_of_strangers_only_changes_nothing():
-    """Nobody belongs: weights are small, and the model is the very one that learns from the labels alone."""
+def test_a_pool_of_foreign_members_only_changes_nothing():
+    """No member belongs: weights are small, and the model is the very one that learns from the labels alone."""
     alien = wrssl.load_scenario("moons", ood="faraway", ratio=1.0, seed=0)
     result = wrssl.fit(alien, method="vat", steps=40, seed=0, fallback=False)
     alone = wrssl.fit(alien, method="supervised", weights="none", bn="batch", steps=40, seed=0)
@@ -518,10 +591,12 @@ def test_a_pool_of_strangers_only_changes_nothing():
 
 def test_without_its_prior_it_begins_with_ones_and_still_judges_and_learns(half_foreign):
     weighting, usual = set_up(half_foreign, prior=False, K=4), set_up(half_foreign, K=4)
-    assert weighting.weights(EVERYBODY).tolist() == [1.0] * SIZE
-    for mine, other in zip(weighting.belonging(slice(None)), usual.belonging(slice(None)), strict=True):
-        np.testing.assert_array_equal(mine, other)
+    assert weighting.batch(ALL).weight.tolist() == [1.0] * SIZE
+    mine, other = weighting.belonging(slice(None)), usual.belonging(slice(None))
+    np.testing.assert_array_equal(mine.p, other.p)
+    np.testing.assert_array_equal(mine.ood_score, other.ood_score)
+    assert mine.weight.tolist() == [1.0] * SIZE
     persuade(weighting, updates=200)
     hurts = weighting.refinement.cluster_of == 0
-    assert weighting.weights(EVERYBODY)[hurts].max() < 0.5
-    assert weighting.weights(EVERYBODY)[~hurts].min() > 0.9
+    assert weighting.batch(ALL).weight[hurts].max() < 0.5
+    assert weighting.batch(ALL).weight[~hurts].min() > 0.9

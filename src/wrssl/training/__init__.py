@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrssl.runs import Result, load
 from wrssl.training.assembly import Assembly, assemble
-from wrssl.training.batches import Batches, TrainingData, assign_roles
+from wrssl.training.batches import Batch, Batches, TrainingData, assign_roles
 from wrssl.training.building import BuildContext, Candidate, build_network
 from wrssl.training.callbacks import Callback, TensorBoard
 from wrssl.training.check import check_hypergradient
@@ -18,6 +18,7 @@ from wrssl.training.step import Outcome, TrainingStep
 
 __all__ = [
     "Assembly",
+    "Batch",
     "Batches",
     "BuildContext",
     "Callback",

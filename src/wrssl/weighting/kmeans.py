@@ -5,7 +5,7 @@ The centers come from a random sample of at most 20,000 rows. Each row then belo
     k(x) = argmin_k ‖x − c_k‖² = argmin_k (‖c_k‖²/2 − xᵀc_k),
 
 one chunk after the other. In memory are the sample, one chunk with its distances, and the result: one byte per row up
-to 256 clusters, two up to 32,768. The size of a chunk is a constant and no option. Another one could change the last
+to 256 clusters, two up to 32,768. Weightings have no option for the size of a chunk. Another one could change the last
 bit of a distance, so that a row with two equally near centers goes to the other one, and nothing else.
 
 With fewer distinct rows than clusters (copies in the pool) some clusters stay empty, which does no harm: their weight
@@ -40,19 +40,27 @@ def smallest_type(clusters: int) -> torch.dtype:
     return next(fits, torch.int32)
 
 
-def nearest(rows: Tensor, centers: Tensor) -> Tensor:
-    """argmin_k ‖x − c_k‖² for every row, in the smallest type that holds it."""
+def nearest(rows: Tensor, centers: Tensor, cells: int = CELLS) -> Tensor:
+    """argmin_k ‖x − c_k‖² for every row, in the smallest type that holds it; ``cells`` distances at once."""
     half_square = centers.square().sum(1) / 2
-    parts = rows.split(max(1, CELLS // len(centers)))
+    parts = rows.split(max(1, cells // len(centers)))
     return torch.cat([(half_square - part @ centers.T).argmin(1).to(smallest_type(len(centers))) for part in parts])
 
 
-def kmeans(rows: Rows, clusters: int, seed: int) -> Tensor:
-    """The cluster of every row, in the smallest type that holds it; a function of rows, clusters and seed alone."""
+def kmeans(rows: Rows, clusters: int, seed: int, *, fit_rows: int = FIT_ROWS, chunk: int = CHUNK) -> Tensor:
+    """The cluster of every row, shape ``(n,)``, in the smallest type that holds it; the same for every ``chunk``.
+
+    Args:
+        rows: what is clustered.
+        clusters: K; with fewer rows in the sample, as many as there are.
+        seed: of the sample and of the first centers.
+        fit_rows: size of the sample; a table that is not larger is read at once.
+        chunk: rows of a larger one that are read at once.
+    """
     size = len(rows)
     with progress.note("finding the clusters of the pool"):
         generator = torch.Generator().manual_seed(seed)
-        part = _finite(rows[:] if size <= FIT_ROWS else rows[sample_rows(size, FIT_ROWS, generator)])
+        part = _finite(rows[:] if size <= fit_rows else rows[sample_rows(size, fit_rows, generator)])
         center = part.mean(0)  # the expansion of ‖x − c‖² loses digits far from the origin
         part = part - center
         centers = _fit(part, min(clusters, len(part)), seed)
@@ -60,7 +68,7 @@ def kmeans(rows: Rows, clusters: int, seed: int) -> Tensor:
         return nearest(part, centers)
     del part  # the sample is not needed any more, and it may be wide
     found = torch.empty(size, dtype=smallest_type(len(centers)))
-    for piece in progress.slices(size, CHUNK, "assigning the pool to clusters"):
+    for piece in progress.slices(size, chunk, "assigning the pool to clusters"):
         found[piece] = nearest(_finite(rows[piece]) - center, centers)
     return found
 

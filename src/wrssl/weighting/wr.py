@@ -13,8 +13,6 @@ from wrssl.weighting.prior import PriorWeighting
 from wrssl.weighting.refinement import Refinement
 from wrssl.weighting.visits import Visits
 
-PATIENCE, NOTABLE = 100, 0.5  # visits follow the evidence after so many steps, if some group's log-odds moved so far
-
 
 @register_weighting("wr")
 class RobustWeighting(PriorWeighting):
@@ -30,10 +28,16 @@ class RobustWeighting(PriorWeighting):
         P: iterations of CG.
         damping: of the curvature, as a fraction of λmax.
         options: those of ``PriorWeighting``.
+
+    Attributes:
+        patience: visits follow the evidence after so many steps,
+        notable: if the log-odds of some group have moved so far.
     """
 
     summary: ClassVar[str] = "the default: a prior from the labels, overruled by the validation loss where it is wrong"
     guarded: ClassVar[bool] = True
+    patience: ClassVar[int] = 100
+    notable: ClassVar[float] = 0.5
 
     def __init__(
         self, prior: bool = True, refine: bool = True, admit: bool = True, floor: float = 0.05, K: int = 20, L: int = 5,
@@ -68,8 +72,8 @@ class RobustWeighting(PriorWeighting):
         """Compare again where the features have changed; redistribute visits where the evidence has moved weights."""
         super().begin(step)
         shift = self.refinement.evidence.shift
-        due = step > 0 and step % max(PATIENCE, self.pool.size // 1000) == 0
-        if due and bool((shift - self.followed).abs().max() > NOTABLE):
+        due = step > 0 and step % max(self.patience, self.pool.size // 1000) == 0
+        if due and bool((shift - self.followed).abs().max() > self.notable):
             self._follow(shift)
 
     def _follow(self, shift: Tensor) -> None:

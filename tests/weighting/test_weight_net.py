@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from wrssl.weighting.judge_net import JudgeNet
+
+from wrssl.weighting.weight_net import WeightNet
 
 
 def make(inputs=3, hidden=100, lr=0.01, decay=0.0, seed=0):
-    return JudgeNet(inputs, hidden, lr, decay, seed)
+    return WeightNet(inputs, hidden, lr, decay, seed)
 
 
 def rows(n=6, inputs=3, seed=0):
