@@ -84,7 +84,7 @@ IDX = b"\0\0\x08\3" + b"\0\0\0\4\0\0\0\2\0\0\0\2" + bytes(range(16))
 
 @often
 @given(changes, st.booleans(), st.booleans())
-def test_idx(edits, packed, inside):
+def test_a_changed_idx_file_is_read_or_refused(edits, packed, inside):
     data = gzip.compress(changed(IDX, edits)) if inside else changed(gzip.compress(IDX) if packed else IDX, edits)
     array = stored(data, read_idx)
     assert array is None or (isinstance(array, np.ndarray) and array.size > 0)
@@ -102,7 +102,7 @@ MATS = [mat(), mat(do_compression=True)]
 
 @often
 @given(st.sampled_from(MATS), changes)
-def test_svhn(data, edits):
+def test_a_changed_svhn_file_is_read_or_refused(data, edits):
     found = stored(changed(data, edits), read_svhn)
     assert found is None or found[0].shape == (len(found[1]), 3, 32, 32)
 
@@ -116,7 +116,7 @@ def batch(form):
 
 @often
 @given(st.sampled_from(["bin", "old", "new"]), changes)
-def test_cifar_folder(form, edits):
+def test_a_changed_file_of_a_cifar_folder_is_read_or_refused(form, edits):
     with TemporaryDirectory() as place:
         for name in CIFAR10:
             (Path(place) / f"{name}{'.bin' if form == 'bin' else ''}").write_bytes(batch(form))
@@ -145,14 +145,14 @@ TARS = [tar("w:"), tar("w:gz"), tar("w:xz"), tar("w:bz2")]
 
 @often
 @given(st.sampled_from(TARS), changes)
-def test_cifar_archive(data, edits):
+def test_a_changed_cifar_archive_is_read_or_refused(data, edits):
     found = stored(changed(data, edits), lambda path: read_cifar(path, "cifar10"))
     assert found is None or found[0][0].shape[1:] == (3, 32, 32)
 
 
 @often
 @given(st.binary(max_size=300) | changes.map(lambda edits: changed(batch("old")[:400], edits)))
-def test_pickle(data):
+def test_any_bytes_as_a_pickle_are_a_dictionary_or_refused(data):
     with suppress(DataError):
         assert isinstance(read_pickle(data, "x"), dict)
 
@@ -175,7 +175,7 @@ PICTURES = [
 
 @often
 @given(st.sampled_from(PICTURES), changes)
-def test_pictures(data, edits):
+def test_a_changed_picture_is_decoded_or_unreadable(data, edits):
     with quiet():
         outcome = stored(changed(data, edits), lambda path: decode(str(path), (8, 8), 3, 10**6))
     assert isinstance(outcome, Unreadable) or (outcome.shape == (3, 8, 8) and outcome.dtype == np.uint8)
@@ -183,7 +183,7 @@ def test_pictures(data, edits):
 
 @often
 @given(changes)
-def test_stored_rows(edits):
+def test_changed_rows_are_those_that_were_stored_or_none(edits):
     with TemporaryDirectory() as place:
         path = Path(place) / "x.rows"
         writer = RowWriter(Path(place), (1, 2, 2), 3)
@@ -208,7 +208,7 @@ ZIPS = [zipped(method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 
 
 @often
 @given(st.sampled_from(ZIPS), changes)
-def test_zip(data, edits):
+def test_a_changed_zip_archive_is_unpacked_or_leaves_nothing(data, edits):
     with TemporaryDirectory() as place:
         (Path(place) / "x.zip").write_bytes(changed(data, edits))
         try:
@@ -241,7 +241,7 @@ def readable_or_refused(folder, pool):
 
 
 @given(st.sampled_from(READ), changes)
-def test_run_directory(finished, blobs, name, edits):
+def test_a_changed_run_directory_predicts_or_is_refused(finished, blobs, name, edits):
     with TemporaryDirectory() as place:
         folder = Path(shutil.copytree(finished, Path(place) / "run"))
         path = folder / name
@@ -266,7 +266,7 @@ def places(value, at=()):
 
 
 @given(st.sampled_from([name for name in READ if name.endswith(".json")]), st.integers(0, 10**6), ODD)
-def test_values_in_the_json_of_a_run_directory(finished, blobs, name, number, value):
+def test_odd_values_in_the_json_of_a_run_directory_are_read_or_refused(finished, blobs, name, number, value):
     with TemporaryDirectory() as place:
         folder = Path(shutil.copytree(finished, Path(place) / "run"))
         path = folder / name
