@@ -186,7 +186,7 @@ def test_the_scale_of_an_update_does_not_matter():
 
 
 def test_what_all_groups_share_is_no_evidence_about_any():
-    """The amount of regularization is a matter of the coefficient: a constant is subtracted, weighted by what counts."""
+    """The amount of regularization is a matter of the coefficient: a constant is subtracted, weighted by the prior."""
     evidence, shifted = Evidence(3), Evidence(2)
     collect(evidence, [0, 1, 2, 2], np.full(4, 5.0), np.array([1.0, 0.5, 0.0, 2.0]))
     assert evidence.t().abs().max() < 1e-3
