@@ -85,6 +85,12 @@ class Registry(Generic[T]):
                 raise OptionError(f"The {self.what} {name!r} has no option {option!r}; its options are: {known}.")
             if not fits(value, hints[option]):
                 raise OptionError(f"The option {option!r} must be {in_words(hints[option])}, not {value!r}.")
+        missing = ", ".join(sorted(getattr(entry, "__abstractmethods__", ())))
+        if missing:
+            raise OptionError(
+                f"The {self.what} {name!r} does not define {missing}; see the contract in wrssl.api, and "
+                "docs/migration-0.2.md if it was written for version 0.1.0."
+            )
         return entry(**options)
 
     @contextmanager
