@@ -89,6 +89,13 @@ def test_an_addition_is_one_short_file_with_a_docstring_and_one_decorator(name):
         assert decorator.startswith(f"wrssl.register_{kind}(")
 
 
+@pytest.mark.parametrize("name", ADDITIONS)
+def test_the_page_about_extending_shows_the_example_as_it_is(name):
+    page = (FOLDER.parent / "docs" / "extending.md").read_text(encoding="utf-8")
+    shown = ADDITIONS[name].read_text(encoding="utf-8").split("\n\nif __name__")[0].rstrip()
+    assert f"```python\n{shown}\n```" in page
+
+
 def test_the_method_and_the_model_from_outside_learn():
     (method,), (model,) = numbers_of("a_method"), numbers_of("a_model")
     assert method > 0.8
