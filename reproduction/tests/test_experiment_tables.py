@@ -201,12 +201,12 @@ def test_every_panel_has_a_table_in_which_every_curve_has_a_line(name):
 
 def test_a_page_with_marks_gets_the_table(tmp_path):
     append_row(tmp_path / RESULTS, rows_of("table-k")[0])
-    (tmp_path / "README.md").write_text(f"# Mine\n\nwords\n\n{BEGIN}\nold\n{END}\n\nmore words\n")
+    (tmp_path / "README.md").write_text(f"# Mine\n\nwords\n\n{BEGIN}\nstale words\n{END}\n\nmore words\n")
     write_outputs(replace(get_experiment("table-k"), panels=(), claims=()), tmp_path)
     page, table = (tmp_path / "README.md").read_text(), (tmp_path / "table.md").read_text()
     assert page.startswith("# Mine\n\nwords\n\n")
     assert page.endswith(f"{END}\n\nmore words\n")
-    assert "old" not in page
+    assert "stale words" not in page
     assert table.split("\n", 1)[1].strip() in page
     assert with_table(page, table) == page
     assert len(re.findall("^# ", page, re.MULTILINE)) == 1

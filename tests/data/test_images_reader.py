@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from wrssl import progress
-from wrssl.data.images import ImageReader, decode
+from wrssl.data.images import ImageReader
 from wrssl.data.images.reader import choose_jobs, in_order, make_reader
 from wrssl.errors import DataError, OptionError
 
@@ -58,9 +58,9 @@ def test_strings_stay_strings_and_nothing_is_fine(tmp_path):
 def test_warnings_of_pillow_stay_inside(tmp_path, monkeypatch):
     def grumble(image):
         warnings.warn("Corrupt EXIF data", UserWarning, stacklevel=1)
-        return 1
+        return {}
 
-    monkeypatch.setattr(decode, "_orientation", grumble)
+    monkeypatch.setattr(Image.Image, "getexif", grumble)
     paths = save(tmp_path, 40)
     filters = list(warnings.filters)
     rows, _, skipped = READER.read(paths, jobs=2)  # here a warning is an error

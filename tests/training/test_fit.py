@@ -13,6 +13,7 @@ from torch import nn
 import wrssl
 from wrssl.api import DataError, DivergenceError, ModelError, OptionError
 from wrssl.evaluate import is_ood
+from wrssl.registry import METHODS
 from wrssl.training import Callback, resume_run
 
 COLUMNS = ["id", "weight", "ood_score", "is_ood", "verdict", "cluster", "pseudo_label", "confidence"]
@@ -44,8 +45,12 @@ IMAGES = {
     "supervised": 20, "pl": 120, "pi": 220, "mt": 220, "vat": 320, "entmin": 120, "uda": 220, "fixmatch": 220,
     "mixmatch": 440,
 }  # fmt: skip
-PAIRS = [(m, w) for m in wrssl.list_methods() for w in ("none", "oracle", "wr-instance", "wr-cluster", "wr")]
+PAIRS = [(m, w) for m in IMAGES for w in ("none", "oracle", "wr-instance", "wr-cluster", "wr")]
 PAIRS = [pair for pair in PAIRS if pair not in (("supervised", "wr-instance"), ("supervised", "wr-cluster"))]
+
+
+def test_the_pairs_have_every_method_of_the_package():
+    assert set(IMAGES) == {name for name in METHODS.names() if METHODS.get(name).__module__.startswith("wrssl.")}
 
 
 @pytest.mark.parametrize(("method", "weights"), PAIRS)
