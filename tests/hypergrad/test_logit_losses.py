@@ -43,6 +43,18 @@ def test_value_gradient_and_hessian_equal_autograd(case):
     close(loss.hessian(z, t)(u), product)
 
 
+def test_an_example_by_itself_has_the_numbers_of_its_row(case):
+    name, z, t, u = case
+    loss = LOSSES[name]
+    for i in range(B):
+        close(loss.value(z[i], t[i]), loss.value(z, t)[i])
+        close(loss.gradient(z[i], t[i]), loss.gradient(z, t)[i])
+        close(loss.hessian(z[i], t[i])(u[i]), torch.func.jacrev(torch.func.grad(loss.value))(z[i], t[i]) @ u[i])
+        close(loss.gauss_newton(z[i], t[i])(u[i]), loss.gauss_newton(z, t)(u)[i])
+        if loss.softmax_multiple(t) is not None:
+            close(loss.softmax_multiple(t[i]), loss.softmax_multiple(t)[i])
+
+
 def test_automatic_equals_the_closed_form(case):
     name, z, t, u = case
     auto, closed = automatic(REFERENCE[name]), LOSSES[name]

@@ -9,7 +9,16 @@ from torch import nn
 from torch.func import functional_call, grad, jacrev
 
 from wrssl.api import DataError
-from wrssl.hypergrad import LOSSES, LogitProblem, LogitRows, NetworkProblem, automatic, implicit_hypergradient
+from wrssl.hypergrad import (
+    LOSSES,
+    HeadProblem,
+    HeadRows,
+    LogitProblem,
+    LogitRows,
+    NetworkProblem,
+    automatic,
+    implicit_hypergradient,
+)
 from wrssl.hypergrad.solvers import dense
 
 COEF, RIDGE, DAMPING = 1.7, 0.03, 0.05
@@ -109,6 +118,46 @@ def test_curvature_is_the_gauss_newton_matrix(net, loss):
     shifted = net.problem(loss, ridge=RIDGE, damping=DAMPING)
     product = shifted.curvature(theta)(theta)
     torch.testing.assert_close(product, matrix @ theta + (RIDGE + DAMPING) * theta, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["gauss-newton", "exact", "logits", "network"])
+@pytest.mark.parametrize(("n_l", "n_u"), [(1, 1), (1, 2), (2, 1)])
+def test_one_example_is_divided_by_one(kind, n_l, n_u, head_arguments):
+    """Gradient, curvature and mixed term of a linear model on one labeled or one unlabeled example, by autograd.
+
+    With cross-entropy and a linear model the Gauss-Newton matrix is the Hessian.
+    """
+    W, _, h_l, y_l, h_u, t, w, h_v, y_v = head_arguments(n_l=n_l, n_u=n_u, n_v=2)
+    if kind in ("gauss-newton", "exact"):
+        rows = HeadRows(h_l, y_l), HeadRows(h_u, t), HeadRows(h_v, y_v)
+        problem = HeadProblem(W, None, *rows, w, coef=COEF, ridge=RIDGE, curvature=kind)
+    elif kind == "logits":
+        rows = [LogitRows(lambda p, h=h: h @ p["W"].T, y) for h, y in ((h_l, y_l), (h_u, t), (h_v, y_v))]
+        problem = LogitProblem({"W": W}, *rows, w, zloss="ce", coef=COEF, ridge=RIDGE)
+    else:
+        functions = (
+            lambda p: F.cross_entropy(h_l @ p["W"].T, y_l),
+            lambda p: F.cross_entropy(h_u @ p["W"].T, t, reduction="none"),
+            lambda p: F.cross_entropy(h_v @ p["W"].T, y_v),
+        )
+        problem = NetworkProblem({"W": W}, *functions, w, coef=COEF, ridge=RIDGE)
+
+    def train(theta, w=w):
+        theta = theta.view(W.shape)
+        labeled = sum(F.cross_entropy(theta @ h, y) for h, y in zip(h_l, y_l, strict=True)) / n_l
+        r = [F.cross_entropy(theta @ h, target) for h, target in zip(h_u, t, strict=True)]
+        return labeled + COEF / n_u * sum(w[j] * r[j] for j in range(n_u)) + RIDGE / 2 * theta.square().sum()
+
+    theta, q = problem.start(), 0.1 * torch.arange(W.numel(), dtype=W.dtype).view(problem.start().shape)
+    flat = q.reshape(-1)
+    along = lambda w: -grad(train)(theta.reshape(-1), w) @ flat  # noqa: E731
+    for ours, theirs in (
+        (problem.train_loss(theta), train(theta)),
+        (problem.train_gradient(theta).reshape(-1), grad(train)(theta.reshape(-1))),
+        (problem.curvature(theta)(q).reshape(-1), jacrev(grad(train))(theta.reshape(-1)) @ flat),
+        (problem.mixed(theta, q), grad(along)(w)),
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -111,6 +111,16 @@ def test_weighted_sync_batch_norm_knows_how_many_processes_there_are(processes, 
         torch.testing.assert_close(layer(x), nn.BatchNorm1d(3)(x))
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_unweighted_sync_batch_norm_synchronizes_between_several_processes_only(processes, generator, monkeypatch):
+    """Torch's own layer refuses tensors on the CPU, which shows that the pass is its."""
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: processes)
+    layer, x = WeightedSyncBatchNorm(3), torch.randn(4, 3, generator=generator)
+    with pytest.raises(ValueError, match="expected input tensor to be on") if processes > 1 else nullcontext():
+        torch.testing.assert_close(layer(x), nn.BatchNorm1d(3)(x))
+
+
 def test_hooks_copies_and_pickles_survive(generator):
     layer = nn.BatchNorm1d(3)
     calls = []

@@ -26,6 +26,8 @@ def test_host_and_tensors_agree(w, positions):
         assert float(share.sum()) == pytest.approx(1, abs=1e-12)
     else:
         assert torch.equal(share, torch.zeros_like(share))
+    if not w.any():
+        assert all(torch.equal(counts.shares(dtype), share.to(dtype)) for dtype in (torch.float32, torch.float64))
     assert w[counts.heaviest] == w.max()
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from wrssl.api import DataError, ModelError
-from wrssl.norm import Source, WeightedBatchNorm1d, WeightedBatchNorm2d, sample_weights, statistics
+from wrssl.norm import Source, WeightedBatchNorm1d, WeightedBatchNorm2d, count_weights, sample_weights, statistics
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -96,16 +96,43 @@ def test_autocast_bf16_keeps_the_type_of_the_input_and_float32_statistics(genera
     ("w", "words"),
     [
         (torch.ones(8, 1), "shape"),
+        (torch.tensor(1.0), "shape"),
         (torch.ones(7), "one weight per example"),
         (torch.tensor([1.0] * 7 + [float("nan")]), "finite"),
         (torch.tensor([1.0] * 7 + [-0.1]), "negative"),
     ],
-    ids=["column", "length", "nan", "negative"],
+    ids=["column", "scalar", "length", "nan", "negative"],
 )
 def test_wrong_weights_are_refused_with_a_sentence(w, words):
     layer = WeightedBatchNorm1d(3)
     with pytest.raises(DataError, match=words), sample_weights(layer, w):
         layer(torch.zeros(8, 3))
+
+
+def test_weighted_statistics_without_weights_count_every_example_alike(generator):
+    layer, plain = WeightedBatchNorm1d(3).double(), nn.BatchNorm1d(3).double()
+    x = 2 + 3 * torch.randn(6, 3, generator=generator, dtype=torch.float64)
+    with statistics([layer], Source.WEIGHTED, True, None):
+        y = layer(x)
+    torch.testing.assert_close(y, plain(x), atol=1e-12, rtol=0)
+    for mine, theirs in zip(layer.buffers(), plain.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-12, rtol=0)
+
+
+def test_counts_that_are_given_hold_whatever_becomes_of_the_weights(generator):
+    """They were made of a copy: the weights may be changed in place before the context begins, and within it."""
+    layer = WeightedBatchNorm1d(3).double()
+    x = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    w = torch.tensor([1.0, 0.5, 0.0, 2.0, 1.5], dtype=torch.float64)
+    share = (w / w.sum()).unsqueeze(1)
+    mean = (share * x).sum(0)
+    expected = (x - mean) / ((share * (x - mean).square()).sum(0) + layer.eps).sqrt()
+    counts = count_weights(w)
+    w[:3] = 7
+    with statistics([layer], Source.WEIGHTED, True, w, counts):
+        torch.testing.assert_close(layer(x), expected, atol=1e-12, rtol=0)
+        w[3:] = 0
+        torch.testing.assert_close(layer(x), expected, atol=1e-12, rtol=0)
 
 
 def test_unconverted_layers_are_not_ignored_silently():
