@@ -1,8 +1,8 @@
 """Losses as functions of the logits z, with their derivatives in closed form.
 
 Notation: p = softmax(z); t = target, a constant; ``S`` and ``T`` as in the first two functions; all tensors
-``(B, C)``, one example per row. Each loss linearizes once and multiplies often: ``hessian(z, t)`` and
-``gauss_newton(z, t)`` return functions of u.
+``(B, C)``, one example per row, or ``(C,)`` for a single example. Each loss linearizes once and multiplies often:
+``hessian(z, t)`` and ``gauss_newton(z, t)`` return functions of u.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class ReverseKL(LogitLoss):
 
     def softmax_multiple(self, t: Tensor) -> Tensor:
         """1."""
-        return torch.ones_like(t[:, :1])
+        return torch.ones_like(t[..., :1])
 
 
 def _finite_log(t: Tensor) -> Tensor:

@@ -45,10 +45,10 @@ class Weighted(_BatchNorm):
         ):
             # Clones: backward needs the current statistics, and a later pass may update the buffers before it.
             mean, var = self.running_mean.clone(), self.running_var.clone()
-            return F.batch_norm(input, mean, var, self.weight, self.bias, False, 0.0, self.eps)
+            return F.batch_norm(input, mean, var, self.weight, self.bias, eps=self.eps)
         if asked.updates:
             return self._plain(input)
-        return F.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
+        return F.batch_norm(input, None, None, self.weight, self.bias, training=True, eps=self.eps)
 
     def asked(self) -> PassState:
         """What the next pass does, given the mode and the surrounding context; weights only where they count."""

@@ -73,7 +73,7 @@ class Kept(NamedTuple):
 @compiled
 def _fold(sums: Any, channels: int) -> None:
     width = sums.shape[0]
-    for c in range(channels if width > channels else 0):
+    for c in range(channels):
         total = sums[c]
         for j in range(c + channels, width, channels):
             total += sums[j]
@@ -83,7 +83,7 @@ def _fold(sums: Any, channels: int) -> None:
 
 @compiled
 def _add(total: Any, part: Any) -> None:
-    for c in range(total.shape[0]):
+    for c in range(len(total)):
         total[c] += part[c]
 
 
