@@ -139,6 +139,7 @@ def test_cg_stops_without_positive_curvature_and_at_the_tolerance():
     cg(lambda u: calls.append(1) or 4.0 * u, b)
     assert len(calls) <= 2
     assert torch.equal(cg(lambda u: u, torch.zeros(3)), torch.zeros(3))
+    assert torch.equal(cg(lambda u: 4.0 * u, b, tolerance=1.0), torch.zeros_like(b))  # zero is within that tolerance
 
 
 def test_by_hand():

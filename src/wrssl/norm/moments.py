@@ -108,7 +108,7 @@ class Counts(NamedTuple):
 
 def count_weights(w: Tensor) -> Counts | None:
     """The sums of ``w`` as numbers; None where reading them would wait for a device or lose a derivative."""
-    if w.device.type != "cpu" or w.requires_grad or torch._C._are_functorch_transforms_active():
+    if not w.is_cpu or w.requires_grad or torch._C._are_functorch_transforms_active():
         return None
     if w.dim() != 1 or not len(w):
         return None

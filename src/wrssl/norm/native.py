@@ -71,7 +71,7 @@ def native(
 def _possible(x: Tensor, gamma: Tensor | None, beta: Tensor | None) -> bool:
     given = [p for p in (x, gamma, beta) if p is not None]
     return (
-        x.device.type == "cpu"  # where the kernels were measured
+        x.is_cpu  # where the kernels were measured
         and (x.is_contiguous() or _is_channels_last(x))
         and all(p.dtype == x.dtype for p in given)
         # vmap cannot look into a custom function, and forward mode only where the function has a ``jvp``.

@@ -92,26 +92,26 @@ def _forward(
     x: Any, gamma: Any, beta: Any, reference: Any, omega: Any, eps: float, channels: int, y: Any, mean: Any, var: Any
 ) -> None:
     examples, rows, width = x.shape
-    slope = np.empty_like(mean)
-    part = np.empty_like(mean) if rows > 1 else mean  # a single row needs no sum of its own
+    several, slope = rows > 1, np.empty_like(mean)
+    part = np.empty_like(mean) if several else mean  # a single row needs no sum of its own
     mean[:] = 0
     var[:] = 0
     for n in range(examples):
         share = omega[n]
-        if rows > 1:
+        if several:
             part[:] = 0
         for i in range(rows):
             row, out = x[n, i], y[n, i]
             for c in range(width):  # stored: in one expression with the next line the compiler might reorder the terms
                 out[c] = row[c] - reference[c]
                 part[c] += share * out[c]
-        if rows > 1:
+        if several:
             _add(mean, part)
     _fold(mean, channels)
-    part = part if rows > 1 else var
+    part = part if several else var
     for n in range(examples):
         share = omega[n]
-        if rows > 1:
+        if several:
             part[:] = 0
         for i in range(rows):
             out = y[n, i]
@@ -119,7 +119,7 @@ def _forward(
                 d = out[c] - mean[c]
                 out[c] = d
                 part[c] += share * (d * d)
-        if rows > 1:
+        if several:
             _add(var, part)
     _fold(var, channels)
     for c in range(width):
@@ -148,12 +148,13 @@ def _backward(
     out: Any,
 ) -> None:
     examples, rows, width = x.shape
+    several = rows > 1
     scale, slope = np.empty_like(mean), np.empty_like(mean)  # until the sums are complete, an example's part of them
-    first, second = (scale, slope) if rows > 1 else (g1, g2)
+    first, second = (scale, slope) if several else (g1, g2)
     g1[:] = 0
     g2[:] = 0
     for n in range(examples):
-        if rows > 1:
+        if several:
             first[:] = 0
             second[:] = 0
         for i in range(rows):
@@ -161,7 +162,7 @@ def _backward(
             for c in range(width):
                 first[c] += along[c]
                 second[c] += along[c] * (row[c] - mean[c])
-        if rows > 1:
+        if several:
             _add(g1, first)
             _add(g2, second)
     _fold(g1, channels)
