@@ -10,6 +10,7 @@ import warnings
 import zlib
 
 import numpy as np
+import PIL
 import pytest
 from PIL import Image, ImageFile
 
@@ -56,9 +57,19 @@ def test_lossless_files_of_the_right_size_keep_their_pixels(tmp_path, ending):
     assert np.array_equal(read(path), row_of(picture()))
 
 
+# Older versions write such a file and call it truncated when they read it; it is listed in skipped.csv then.
+YCBCR = pytest.mark.skipif(int(PIL.__version__.split(".")[0]) < 13, reason="Pillow 13 reads TIFF files in YCbCr")
+
+
 @pytest.mark.parametrize(
     ("mode", "ending", "tolerance"),
-    [("YCbCr", "tif", 3), ("YCbCr", "jpg", 12), ("CMYK", "tif", 1), ("CMYK", "jpg", 12), ("P", "png", 60)],
+    [
+        pytest.param("YCbCr", "tif", 3, marks=YCBCR),
+        ("YCbCr", "jpg", 12),
+        ("CMYK", "tif", 1),
+        ("CMYK", "jpg", 12),
+        ("P", "png", 60),
+    ],
 )
 def test_color_modes_look_like_the_picture(tmp_path, mode, ending, tolerance):
     path = tmp_path / f"a.{ending}"

@@ -28,7 +28,7 @@ from wrssl.training import resume_run
 
 KEPT = Path(__file__).resolve().parents[1] / "data" / "run-of-0.1.0"
 FINISHED, UNFINISHED = KEPT / "finished", KEPT / "unfinished"
-CLOSE = {"rtol": 0, "atol": 1e-6}  # another processor has other kernels, which add up in another order
+CLOSE = {"rtol": 0, "atol": 1e-5}  # another processor has other kernels, which add up in another order
 
 
 @pytest.fixture(scope="module")

@@ -122,11 +122,8 @@ def takes(
     settings = [each for each in fit_options(leave_out) if facts_of(each).typed is not None]
 
     def decorate(run: Callable[..., None]) -> Callable[..., None]:
-        hints = get_type_hints(run, include_extras=True)
-        own = [
-            p.replace(annotation=hints[p.name], kind=p.KEYWORD_ONLY)
-            for p in list(inspect.signature(run).parameters.values())[2:]
-        ]
+        taken = list(inspect.signature(run, eval_str=True).parameters.values())
+        own = [p.replace(kind=p.KEYWORD_ONLY) for p in taken[2:]]
 
         @functools.wraps(run)
         def command(**values: Any) -> None:

@@ -85,7 +85,7 @@ def write_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, st
     try:
         save_file(tensors, path, metadata=metadata)
     except SafetensorError as error:
-        found = re.search(r"os error (\d+)", str(error))
+        found = re.search(r"(?:os error |code: )(\d+)", str(error))  # the second in versions before 0.6
         number = int(found[1]) if found else errno.EIO
         raise OSError(number, os.strerror(number) if found else str(error), str(path)) from error
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from torch import nn
@@ -27,6 +27,8 @@ from wrssl.runs.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+EXACT: Literal["round_trip"] = "round_trip"  # how pandas reads a number as the one that was written
 
 
 def load(directory: str | os.PathLike[str], model: nn.Module | None = None) -> Result:
@@ -85,7 +87,7 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
         model.eval(),
         verdicts["weight"].to_numpy(dtype=np.float64),
         verdicts,
-        pd.read_csv(folder / HISTORY),
+        pd.read_csv(folder / HISTORY, float_precision=EXACT),
         read_json(folder / METRICS),
         config,
         classes,
@@ -109,6 +111,7 @@ def _verdicts(path: Path, words: bool) -> pd.DataFrame:
         keep_default_na=False,
         na_values={"is_ood": [""], "cluster": [""]},
         dtype={"pseudo_label": str} if words else None,
+        float_precision=EXACT,
     )
 
 
