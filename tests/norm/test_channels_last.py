@@ -55,6 +55,19 @@ def test_the_same_numbers(shape, options, way, generator):
     assert way == "many threads" or dx.is_contiguous(memory_format=LAST)
 
 
+@pytest.mark.parametrize(("threads", "function"), [(1, "TableNorm"), (2, "TableNorm"), (3, "_Native"), (8, "_Native")])
+def test_torch_s_kernels_share_the_work_of_more_than_two_threads(threads, function, generator, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    layer, x, _, w = make((3, 4, 2, 2), generator)
+    with sample_weights(layer, w):
+        nodes = [layer(x).grad_fn]
+    for node in nodes:
+        nodes += [parent for parent, _ in node.next_functions if parent is not None]
+    names = " ".join(node.name() for node in nodes)
+    assert function in names
+    assert ("TableNorm" in names) + ("_Native" in names) == 1
+
+
 def test_weights_of_zero_and_no_graph(way, generator):
     layer, x, _, _ = make((6, 3, 4, 4), generator)
     for w in (torch.tensor([1.0, 0, 1, 0, 0, 1]), torch.zeros(6)):  # the second makes no statistic

@@ -59,13 +59,24 @@ def test_the_switch(layer, x, w):
 
 @pytest.mark.parametrize(
     ("shape", "name"),
-    [((6, 3), "TableNorm"), ((6, 3, 1, 1), "TableNorm"), ((6, 3, 4, 4), "_Native"), ((6, 4, 2, 2), "_Native")],
+    [
+        ((6, 3), "TableNorm"),
+        ((6, 3, 1), "TableNorm"),
+        ((6, 3, 1, 1), "TableNorm"),
+        ((6, 3, 4, 4), "_Native"),
+        ((6, 4, 2, 2), "_Native"),
+        ((6, 1, 5), "_Native"),  # as many numbers as a table of 6 x 5
+        ((6, 12, 2), "_Native"),  # as many as one of 12 x 12
+    ],
     ids=str,
 )
 def test_one_number_per_channel_has_a_function_of_its_own(shape, name, w, generator):
-    kind = WeightedBatchNorm1d if len(shape) == 2 else WeightedBatchNorm2d
+    kind = WeightedBatchNorm1d if len(shape) <= 3 else WeightedBatchNorm2d
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
-    assert name in run(kind(shape[1]).double(), x, w).grad_fn.name()
+    layer = kind(shape[1], track_running_stats=False).double()
+    y = run(layer, x, w)
+    assert name in y.grad_fn.name()
+    torch.testing.assert_close(y, run(layer, x, w, native=False), atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("case", ["transposed", "sliced"])
