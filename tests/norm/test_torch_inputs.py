@@ -31,7 +31,7 @@ CASES = list(cases())
 
 
 def test_torch_has_the_usual_number_of_cases():
-    assert len(CASES) >= 88
+    assert len(CASES) >= (88 if torch.__version__ >= "2.13" else 76)  # 76 in torch 2.4
 
 
 @pytest.mark.parametrize(("kind", "dtype", "training", "given"), CASES)
