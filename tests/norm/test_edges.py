@@ -98,15 +98,28 @@ def test_autocast_bf16_keeps_the_type_of_the_input_and_float32_statistics(genera
         (torch.ones(8, 1), "shape"),
         (torch.tensor(1.0), "shape"),
         (torch.ones(7), "one weight per example"),
+        (torch.ones(9), "one weight per example"),
         (torch.tensor([1.0] * 7 + [float("nan")]), "finite"),
         (torch.tensor([1.0] * 7 + [-0.1]), "negative"),
     ],
-    ids=["column", "scalar", "length", "nan", "negative"],
+    ids=["column", "scalar", "too few", "too many", "nan", "negative"],
 )
-def test_wrong_weights_are_refused_with_a_sentence(w, words):
-    layer = WeightedBatchNorm1d(3)
-    with pytest.raises(DataError, match=words), sample_weights(layer, w):
+@pytest.mark.parametrize("differentiable", [False, True])
+def test_wrong_weights_are_refused_with_a_sentence(w, words, differentiable):
+    layer, w = WeightedBatchNorm1d(3), w.clone().requires_grad_(differentiable)
+    with pytest.raises(DataError, match=words), sample_weights(layer, w, differentiable=differentiable):
         layer(torch.zeros(8, 3))
+
+
+def test_weights_of_zero_are_allowed_where_gradients_flow_into_them(generator):
+    layer, x = WeightedBatchNorm1d(3).double(), torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    w = torch.tensor([1.0, 0.5, 0.0, 2.0, 0.0], dtype=torch.float64)
+    results = []
+    for values in (w, w.clone().requires_grad_()):
+        with sample_weights(layer, values, differentiable=True):
+            results.append(layer(x))
+    torch.testing.assert_close(*results, atol=1e-12, rtol=0)
+    assert torch.autograd.grad(results[1][0].square().sum(), values)[0].abs().min() > 1e-6
 
 
 def test_weighted_statistics_without_weights_count_every_example_alike(generator):

@@ -79,6 +79,17 @@ def test_one_number_per_channel_has_a_function_of_its_own(shape, name, w, genera
     torch.testing.assert_close(y, run(layer, x, w, native=False), atol=1e-12, rtol=0)
 
 
+@torch_s_own_warning
+@pytest.mark.parametrize(("positions", "function"), [((), "TableNorm"), ((4, 4), "Add")])
+def test_forward_mode_takes_the_function_that_has_a_derivative_in_it(positions, function, w, generator):
+    """The one for tables; other batches are composed."""
+    x, along = (torch.randn(6, 3, *positions, generator=generator, dtype=torch.float64) for _ in range(2))
+    layer = (WeightedBatchNorm2d if positions else WeightedBatchNorm1d)(3).double()
+    with forward_ad.dual_level():
+        y = run(layer, forward_ad.make_dual(x.requires_grad_(), along), w)
+        assert y.grad_fn.name().startswith(function)
+
+
 @pytest.mark.parametrize("case", ["transposed", "sliced"])
 def test_other_memory_orders_are_composed_and_right(case, layer, x, w):
     other = {
