@@ -78,10 +78,18 @@ def test_neumann_refuses_a_step_that_diverges_and_names_one_that_works(system, a
     assert torch.isfinite(neumann(matvec, b, terms=3, alpha=1.05, check=False)).all()
 
 
-def test_neumann_says_when_no_step_can_work():
+@pytest.mark.parametrize("alpha", [0.5, 1.5])  # both below 2/λ_max: the negative eigenvalue alone makes it grow
+def test_neumann_says_when_no_step_can_work(alpha):
     diagonal = torch.tensor([1.0, -0.5], dtype=torch.float64)
     with pytest.raises(DivergenceError, match="gauss-newton"):
-        neumann(lambda u: diagonal * u, torch.ones(2, dtype=torch.float64), terms=20, alpha=0.5)
+        neumann(lambda u: diagonal * u, torch.ones(2, dtype=torch.float64), terms=20, alpha=alpha)
+
+
+def test_a_single_term_that_grows_is_refused():
+    b = torch.ones(2, dtype=torch.float64)
+    with pytest.raises(DivergenceError, match="for example alpha = 1"):
+        neumann(lambda u: u, b, terms=1, alpha=3.0)
+    assert torch.equal(neumann(lambda u: u, b, terms=1, alpha=3.0, check=False), -3 * b)
 
 
 def test_a_null_space_is_harmless(system, randn):

@@ -120,6 +120,15 @@ def test_curvature_is_the_gauss_newton_matrix(net, loss):
     torch.testing.assert_close(product, matrix @ theta + (RIDGE + DAMPING) * theta, rtol=0, atol=1e-10)
 
 
+def test_arguments_have_names_and_options_are_keyword_only(net):
+    stated = net.problem()
+    rows = {name: getattr(stated, name) for name in ("labeled", "unlabeled", "validation")}
+    problem = LogitProblem(params=net.parameters, **rows, w=net.w, zloss="kl", coef=COEF)
+    assert torch.equal(problem.train_gradient(problem.start()), stated.train_gradient(stated.start()))
+    with pytest.raises(TypeError, match="positional"):
+        LogitProblem(net.parameters, *rows.values(), net.w, "kl", zloss="kl")
+
+
 @pytest.mark.parametrize("kind", ["gauss-newton", "exact", "logits", "network"])
 @pytest.mark.parametrize(("n_l", "n_u"), [(1, 1), (1, 2), (2, 1)])
 def test_one_example_is_divided_by_one(kind, n_l, n_u, head_arguments):

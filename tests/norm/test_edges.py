@@ -111,6 +111,16 @@ def test_wrong_weights_are_refused_with_a_sentence(w, words, differentiable):
         layer(torch.zeros(8, 3))
 
 
+def test_arguments_have_names_and_the_option_is_keyword_only(generator):
+    layer, x, w = WeightedBatchNorm1d(3), torch.randn(4, 3, generator=generator), torch.rand(4, generator=generator)
+    with sample_weights(module=layer, w=w):
+        y = layer(x)
+    with sample_weights(layer, w):
+        assert torch.equal(layer(x), y)
+    with pytest.raises(TypeError, match="positional"):
+        sample_weights(layer, w, True)
+
+
 def test_weights_of_zero_are_allowed_where_gradients_flow_into_them(generator):
     layer, x = WeightedBatchNorm1d(3).double(), torch.randn(5, 3, generator=generator, dtype=torch.float64)
     w = torch.tensor([1.0, 0.5, 0.0, 2.0, 0.0], dtype=torch.float64)
