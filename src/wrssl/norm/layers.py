@@ -13,7 +13,6 @@ from torch.nn.modules.batchnorm import _BatchNorm, _LazyNormBase
 from wrssl.errors import DataError, ModelError
 from wrssl.norm.composed import composed
 from wrssl.norm.moments import Part
-from wrssl.norm.native import native
 from wrssl.norm.policies import PassState, Source
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -104,6 +103,8 @@ class Weighted(_BatchNorm):
         dtype = x.dtype
         result = None
         if self.native and state.part is None:
+            from wrssl.norm.native import native  # here, as it loads numba, which takes a fifth as long as torch
+
             result = native(x, self.weight, self.bias, state.counts, self.eps)
         if result is None:
             if self.running_mean is not None and self.running_var is not None:
