@@ -125,7 +125,8 @@ def walk(trace: Trace) -> dict[str, list[str]]:
 
 def trace_fit(steps: int | str) -> Trace:
     """A default fit of the digits on the CPU, watched."""
-    import wrssl.training  # so that what is imported within the fit is there already
+    import wrssl.norm.native  # so that what is imported within the fit is there already
+    import wrssl.training
 
     scenario = wrssl.load_scenario("digits", ood="patches", ratio=0.5, seed=0)
     trace = Trace()

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from torch import nn
@@ -27,8 +27,6 @@ from wrssl.runs.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
-
-EXACT: Literal["round_trip"] = "round_trip"  # how pandas reads a number as the one that was written
 
 
 def load(directory: str | os.PathLike[str], model: nn.Module | None = None) -> Result:
@@ -87,7 +85,7 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
         model.eval(),
         verdicts["weight"].to_numpy(dtype=np.float64),
         verdicts,
-        pd.read_csv(folder / HISTORY, float_precision=EXACT),
+        pd.read_csv(folder / HISTORY, **_exact()),
         read_json(folder / METRICS),
         config,
         classes,
@@ -95,6 +93,13 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
         _skipped(folder / SKIPPED),
         read_json(page) if page.is_file() else None,
     )
+
+
+def _exact() -> dict[str, Any]:
+    """How pandas reads a number as the one that was written; from version 3 on it always does."""
+    import pandas as pd
+
+    return {"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}
 
 
 def _verdicts(path: Path, words: bool) -> pd.DataFrame:
@@ -111,7 +116,7 @@ def _verdicts(path: Path, words: bool) -> pd.DataFrame:
         keep_default_na=False,
         na_values={"is_ood": [""], "cluster": [""]},
         dtype={"pseudo_label": str} if words else None,
-        float_precision=EXACT,
+        **_exact(),
     )
 
 
