@@ -81,11 +81,12 @@ class Browser:
         target = self.folder / name
         target.unlink(missing_ok=True)
         self.js("document.getElementById(arguments[0]).click()", button)
-        for _ in range(100):
-            if target.is_file():
-                return target.read_bytes().decode("utf-8")
+        for _ in range(100):  # Chromium reserves the name with an empty file, and fills another one that it renames
+            if target.is_file() and target.stat().st_size and not list(self.folder.glob("*.crdownload")):
+                break
             time.sleep(0.05)
-        raise AssertionError(f"no file {name} was saved")
+        assert target.is_file(), f"no file {name} was saved"
+        return target.read_bytes().decode("utf-8")
 
 
 @pytest.fixture(scope="module")
