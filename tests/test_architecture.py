@@ -17,7 +17,7 @@ SOURCE = Path(wrssl.__file__).parent
 FLOORS = [  # from the ground up; a room may import from its own floor and below
     {"api", "config", "errors", "judging", "registry", "progress", "compiling", "worker"},
     {"hypergrad", "norm", "fast", "parallel", "data", "models"},
-    {"methods", "weighting", "priors", "embed"},
+    {"methods", "weighting", "priors", "embedding"},
     {"training", "evaluate", "runs"},
     {"auditing", "estimator", "demo"},
     {"cli", "__main__", "__init__"},

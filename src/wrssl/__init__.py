@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from wrssl.api import WRSSLError
     from wrssl.auditing import audit
     from wrssl.data import Scenario, load_scenario
+    from wrssl.embedding import Embedder, embed, list_embedders, register_embedder
     from wrssl.estimator import WRSSLClassifier
     from wrssl.norm import (
         WeightedBatchNorm1d,
@@ -40,6 +41,7 @@ _ROOMS = {
     "api": ("WRSSLError",),
     "auditing": ("audit",),
     "data": ("Scenario", "load_scenario"),
+    "embedding": ("Embedder", "embed", "list_embedders", "register_embedder"),
     "estimator": ("WRSSLClassifier",),
     "norm": (
         "WeightedBatchNorm1d",
@@ -66,6 +68,7 @@ _HOME = {name: f"wrssl.{room}" for room, names in _ROOMS.items() for name in nam
 
 __all__ = [
     "Callback",
+    "Embedder",
     "Scenario",
     "WRSSLClassifier",
     "WRSSLError",
@@ -75,12 +78,15 @@ __all__ = [
     "audit",
     "check_hypergradient",
     "convert_batchnorm",
+    "embed",
     "fit",
+    "list_embedders",
     "list_methods",
     "list_weightings",
     "load",
     "load_plugin",
     "load_scenario",
+    "register_embedder",
     "register_method",
     "register_model",
     "register_prior",

@@ -6,6 +6,7 @@ from wrssl.cli.app import app, main, stoppable
 from wrssl.cli import fit  # noqa: F401  isort: skip
 from wrssl.cli import audit  # noqa: F401  isort: skip
 from wrssl.cli import finished  # noqa: F401  isort: skip
+from wrssl.cli import embed  # noqa: F401  isort: skip
 from wrssl.cli import tour  # noqa: F401  isort: skip
 
 __all__ = ["app", "main", "stoppable"]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from wrssl.data.images.decode import Unreadable, decode, formats
+from wrssl.data.images.decode import Unreadable, decode, formats, open_picture
 from wrssl.data.images.files import image_files, printable
-from wrssl.data.images.reader import ImageReader, quiet
+from wrssl.data.images.reader import ImageReader, choose_jobs, in_order, quiet
 from wrssl.data.images.store import RowWriter, open_rows
 
 __all__ = [
     "ImageReader",
     "RowWriter",
     "Unreadable",
+    "choose_jobs",
     "decode",
     "formats",
     "image_files",
+    "in_order",
+    "open_picture",
     "open_rows",
     "printable",
     "quiet",

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import IO, Any, NamedTuple, TypeAlias
 
@@ -52,6 +53,7 @@ _TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 _ORIENTATION = 0x0112
+_LYING = {_TURNS[number] for number in (5, 6, 7, 8)}  # turned by a quarter: height and width change places
 _LARGE = 1 << 24  # pixels
 _one_large_at_a_time = threading.Lock()  # so that memory does not grow with the number of threads
 
@@ -84,11 +86,31 @@ def decode(path: str, size: tuple[int, int], channels: int, max_pixels: int) -> 
         channels: 1 for gray, 3 for RGB.
         max_pixels: a file whose header promises more is not decoded.
     """
-    try:
+
+    def read() -> Bytes | Unreadable:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 return Unreadable("empty file")
             return _decode(file, size, channels, max_pixels)
+
+    return _guarded(read, max_pixels)
+
+
+def open_picture(file: IO[bytes], side: int | None, max_pixels: int) -> Bytes | Unreadable:
+    """The picture as uint8 ``(height, width, 3)`` in its own proportions; never an exception because of the file.
+
+    Args:
+        file: its bytes.
+        side: what the shorter side may be reduced to, where it is longer; None for the full size.
+        max_pixels: a file whose header promises more is not decoded.
+    """
+    return _guarded(lambda: _open_picture(file, side, max_pixels), max_pixels)
+
+
+def _guarded(read: Callable[[], Bytes | Unreadable], max_pixels: int) -> Bytes | Unreadable:
+    """What ``read`` gives, or in words why it failed."""
+    try:
+        return read()
     except UnidentifiedImageError:
         return Unreadable("not an image, whatever its name says")
     except Image.DecompressionBombError:  # Pillow has a limit too, at twice its MAX_IMAGE_PIXELS
@@ -111,21 +133,49 @@ def _undecodable(error: Exception) -> str:
 
 def _decode(file: IO[bytes], size: tuple[int, int], channels: int, max_pixels: int) -> Bytes | Unreadable:
     with Image.open(file, formats=formats()) as image:
-        width, height = image.size
-        if width * height > max_pixels:
-            return Unreadable(f"too many pixels ({width} x {height}, max_pixels is {max_pixels})")
+        if (refused := _too_large(image, max_pixels)) is not None:
+            return refused
         draft = image.draft(None, (_GAP * max(size), _GAP * max(size)))  # a JPEG decoder can skip fine detail
-        with _one_large_at_a_time if image.width * image.height > _LARGE else nullcontext():
+        with _memory(image):
             image.load()
             turn = _TURNS.get(_orientation(image))
-            lying = turn in (_TURNS[5], _TURNS[6], _TURNS[7], _TURNS[8])
-            target = size if lying else size[::-1]  # Pillow counts (width, height)
+            target = size if turn in _LYING else size[::-1]  # Pillow counts (width, height)
             small = _plain(image).resize(
                 target, Image.Resampling.BICUBIC, box=draft[1] if draft else None, reducing_gap=float(_GAP)
             )
     small = small if turn is None else small.transpose(turn)
     pixels = np.asarray(small.convert("L" if channels == 1 else "RGB"))
     return pixels[None] if channels == 1 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def _open_picture(file: IO[bytes], side: int | None, max_pixels: int) -> Bytes | Unreadable:
+    with Image.open(file, formats=formats()) as image:
+        if (refused := _too_large(image, max_pixels)) is not None:
+            return refused
+        width, height = image.size
+        factor = 1.0 if side is None else min(1.0, side / min(width, height))
+        target = max(1, round(width * factor)), max(1, round(height * factor))
+        draft = image.draft(None, (2 * target[0], 2 * target[1])) if factor < 1 else None
+        with _memory(image):
+            image.load()
+            turn = _TURNS.get(_orientation(image))
+            whole = _plain(image).convert("RGB")
+            if factor < 1:
+                box = draft[1] if draft else None
+                whole = whole.resize(target, Image.Resampling.BICUBIC, box=box, reducing_gap=float(_GAP))
+    return np.asarray(whole if turn is None else whole.transpose(turn))
+
+
+def _too_large(image: Image.Image, max_pixels: int) -> Unreadable | None:
+    width, height = image.size
+    if width * height <= max_pixels:
+        return None
+    return Unreadable(f"too many pixels ({width} x {height}, max_pixels is {max_pixels})")
+
+
+def _memory(image: Image.Image) -> AbstractContextManager[object]:
+    """Large pictures are decoded one at a time, so that memory does not grow with the number of threads."""
+    return _one_large_at_a_time if image.width * image.height > _LARGE else nullcontext()
 
 
 def _orientation(image: Image.Image) -> int:

@@ -1,0 +1,76 @@
+"""``wrssl embed`` and ``wrssl cache``: rows of numbers from photographs or texts, and where they are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wrssl.cli.app import app
+from wrssl.cli.options import Plugin
+
+
+@app.command()
+def embed(
+    paths: Annotated[list[Path], typer.Argument(help="Image files and folders, or text files of one text per line.")],
+    out: Annotated[Path, typer.Option(help="A new .npz file: X, the rows, and ids.")],
+    embedder: Annotated[
+        str | None, typer.Option(help="Default lite0 for images and minilm for texts; see docs/guides/embedders.md.")
+    ] = None,
+    views: Annotated[int, typer.Option(help="Augmented versions of each photograph, beside it.", min=0)] = 0,
+    cache: Annotated[bool, typer.Option(help="Keep rows for the next time.")] = True,
+    plugin: Plugin = None,
+) -> None:
+    """Photographs or texts as rows of numbers of which near ones are alike."""
+    import numpy as np
+
+    from wrssl.embedding import cache_root, embed_items, find_embedder, read_items
+    from wrssl.errors import DataError
+
+    if out.exists():
+        raise DataError(f"{out} exists already; choose another name.")
+    if out.suffix != ".npz":
+        raise DataError(f"The rows are written as .npz; name the file {out.with_suffix('.npz')}.")
+    kind, ids, items = read_items(paths)
+    chosen = find_embedder(embedder or {"image": "lite0", "text": "minilm"}[kind])
+    found = embed_items(items, chosen, views=views, cache=cache_root() if cache else None)
+    kept = [name for name, good in zip(ids, found.readable.tolist(), strict=True) if good]
+    if not kept:
+        first = f"{ids[0]}: {found.reasons[0]}"
+        raise DataError(f"None of the {len(items)} items can be read (first: {first}); check them.")
+    rows = np.stack([np.asarray(view) for view in found.rows])
+    with out.open("xb") as file:
+        np.savez(file, X=rows if views else rows[0], ids=np.array(kept), embedder=np.array(chosen.fingerprint))
+    for number, reason in found.reasons.items():
+        typer.echo(f"skipped: {ids[number]}: {reason}", err=True)
+    if found.trouble is not None:
+        typer.echo(f"note: the rows could not be kept for the next time ({found.trouble})", err=True)
+    typer.echo(f"{len(kept)} rows of {chosen.dim} values in {out}; {found.computed} were computed, the rest was known")
+
+
+@app.command()
+def cache(
+    list_: Annotated[bool, typer.Option("--list", help="What is kept, and how much of the disk it takes.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it; runs stay as they are.")] = False,
+) -> None:
+    """What is kept between runs: embedded rows, decoded images, converted networks."""
+    from datetime import datetime
+
+    from wrssl.embedding import cache_root, entries, remove_all
+    from wrssl.errors import OptionError
+
+    root = cache_root()
+    if root is None:
+        raise OptionError("There is no home folder, so nothing is kept; set WRSSL_CACHE to a folder.")
+    if list_ == clear:
+        raise OptionError("Choose one: wrssl cache --list, or wrssl cache --clear.")
+    found = list(entries(root))
+    total = sum(entry.size for entry in found)
+    if clear:
+        typer.echo(f"removed {remove_all(root) / 1e6:.1f} MB")
+        return
+    typer.echo(f"{root}: {total / 1e6:.1f} MB")
+    for entry in found:
+        used = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d")
+        typer.echo(f"  {entry.size / 1e6:10.1f} MB  {entry.files:6} files  used {used}  {entry.what}")
