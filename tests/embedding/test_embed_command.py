@@ -94,6 +94,17 @@ def test_nothing_is_overwritten(run, tmp_path, photo_files):
     assert (tmp_path / "r.npz").read_bytes() == b"mine"
 
 
+def test_a_disk_that_refuses_leaves_no_half_file(run, photo_files, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    code, said, error = run("embed", photo_files[0], "--embedder", "tiles", "--out", tmp_path / "r.npz")
+    assert (code, said) == (2, "")
+    assert "cannot be stored (No space left on device); make room" in error
+    assert not list(tmp_path.glob("*r.npz*"))
+
+
 def test_the_cache_is_listed_and_cleared_and_other_files_stay(run, photo_files, tmp_path, cache):
     run("embed", *photo_files, "--embedder", "tiles", "--out", tmp_path / "r.npz")
     (cache / "mine.doc").write_text("keep")

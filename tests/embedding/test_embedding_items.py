@@ -11,7 +11,7 @@ from PIL import Image
 
 import wrssl
 from wrssl.api import DataError, OptionError
-from wrssl.embedding import EMBEDDERS, Embedder, embed, embed_items, find_embedder, kind_of
+from wrssl.embedding import EMBEDDERS, Embedder, embed, embed_items, find_embedder, items, kind_of
 
 
 def test_every_item_has_the_row_that_its_embedder_gives(tiles, pictures, cache):
@@ -123,6 +123,20 @@ def test_views_are_other_pictures_and_the_same_every_time(tiles, pictures, cache
     apart = np.abs(rows[0] - rows[1]).max(1), np.abs(rows[1] - rows[2]).max(1)
     assert min(a.min() for a in apart) > 0.01
     assert np.array_equal(embed(pictures[::-1], tiles, views=2, cache_dir=False), rows[:, ::-1])
+
+
+def test_texts_have_no_views(letters, cache):
+    with pytest.raises(OptionError, match="Only pictures have views"):
+        embed(["a"], letters, views=1)
+
+
+def test_what_is_in_memory_is_hashed_once(tiles, pictures, cache, monkeypatch):
+    """Only a file can change between its hash and its opening."""
+    hashed, key_of = [], items.key_of
+    for module in ("items", "pipeline"):  # both use it
+        monkeypatch.setattr(f"wrssl.embedding.{module}.key_of", lambda data: hashed.append(1) or key_of(data))
+    embed(pictures, tiles, views=2)
+    assert len(hashed) == len(pictures)
 
 
 def test_strings_that_name_files_are_images_others_are_texts(photo_files):

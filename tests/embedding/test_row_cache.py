@@ -111,6 +111,14 @@ def test_many_small_segments_become_one(tmp_path):
     assert np.array_equal(again.take(again.places(keys_of(asked))), rows_of(asked).astype(np.float16))
 
 
+def test_merging_reads_no_segment_again(tmp_path, monkeypatch):
+    store = RowCache(tmp_path, DIM)
+    store.add(keys_of([1, 2]), rows_of([1, 2]))
+    monkeypatch.setattr(module, "open_segment", lambda *_: pytest.fail("read again"))
+    store.merge()
+    assert len(list(tmp_path.glob("*.rows"))) == 1
+
+
 def test_values_beyond_half_precision_are_an_error():
     with pytest.raises(DataError, match="scale its output"):
         as_halves(np.array([[1e6]], np.float32))

@@ -16,7 +16,7 @@ def embed(
     paths: Annotated[list[Path], typer.Argument(help="Image files and folders, or text files of one text per line.")],
     out: Annotated[Path, typer.Option(help="A new .npz file: X, the rows, and ids.")],
     embedder: Annotated[
-        str | None, typer.Option(help="Default lite0 for images and minilm for texts; see docs/guides/embedders.md.")
+        str | None, typer.Option(help="Default lite0 for images and minilm for texts; see docs/guides/embeddings.md.")
     ] = None,
     views: Annotated[int, typer.Option(help="Augmented versions of each photograph, beside it.", min=0)] = 0,
     cache: Annotated[bool, typer.Option(help="Keep rows for the next time.")] = True,
@@ -27,6 +27,7 @@ def embed(
 
     from wrssl.embedding import cache_root, embed_items, find_embedder, read_items
     from wrssl.errors import DataError
+    from wrssl.runs import storing, write_atomically
 
     if out.exists():
         raise DataError(f"{out} exists already; choose another name.")
@@ -40,8 +41,13 @@ def embed(
         first = f"{ids[0]}: {found.reasons[0]}"
         raise DataError(f"None of the {len(items)} items can be read (first: {first}); check them.")
     rows = np.stack([np.asarray(view) for view in found.rows])
-    with out.open("xb") as file:
-        np.savez(file, X=rows if views else rows[0], ids=np.array(kept), embedder=np.array(chosen.fingerprint))
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez(file, X=rows if views else rows[0], ids=np.array(kept), embedder=np.array(chosen.fingerprint))
+
+    with storing(f"The rows in {out}", "embed again: what is in the cache is not computed twice."):
+        write_atomically(out, write)
     for number, reason in found.reasons.items():
         typer.echo(f"skipped: {ids[number]}: {reason}", err=True)
     if found.trouble is not None:
@@ -65,12 +71,11 @@ def cache(
         raise OptionError("There is no home folder, so nothing is kept; set WRSSL_CACHE to a folder.")
     if list_ == clear:
         raise OptionError("Choose one: wrssl cache --list, or wrssl cache --clear.")
-    found = list(entries(root))
-    total = sum(entry.size for entry in found)
     if clear:
         typer.echo(f"removed {remove_all(root) / 1e6:.1f} MB")
         return
-    typer.echo(f"{root}: {total / 1e6:.1f} MB")
+    found = list(entries(root))
+    typer.echo(f"{root}: {sum(entry.size for entry in found) / 1e6:.1f} MB")
     for entry in found:
         used = datetime.fromtimestamp(entry.used).strftime("%Y-%m-%d")
         typer.echo(f"  {entry.size / 1e6:10.1f} MB  {entry.files:6} files  used {used}  {entry.what}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,8 +73,7 @@ def embed(
     if isinstance(items, (str, os.PathLike)):
         raise DataError("items must be a list, for example [path] or [text], not a single one.")
     found_embedder = find_embedder(embedder)
-    folder = None if cache_dir is False else cache_root() if cache_dir in (None, True) else Path(str(cache_dir))
-    found = embed_items(items, found_embedder, views=views, cache=folder, show=progress)
+    found = embed_items(items, found_embedder, views=views, cache=cache_root(cache_dir), show=progress)
     if found.reasons:
         first = min(found.reasons)
         raise DataError(

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from wrssl.data.images import cache_folder
 from wrssl.errors import DataError
 
 HEAD = struct.Struct("<8sQII")
@@ -42,11 +43,9 @@ Keys = npt.NDArray[np.void]
 Halves = npt.NDArray[np.float16]
 
 
-def cache_root() -> Path | None:
-    """``$WRSSL_CACHE``, else ``wrssl`` in the user's cache folder; None without a home folder."""
-    given = os.environ.get("WRSSL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "wrssl"
-    expanded = os.path.expanduser(given)
-    return None if expanded.startswith("~") else Path(os.path.abspath(expanded))
+def cache_root(cache_dir: str | os.PathLike[str] | bool | None = None) -> Path | None:
+    """``cache_dir``, else ``$WRSSL_CACHE``, else ``wrssl`` in the user's cache folder; None for False or no home."""
+    return cache_folder(cache_dir, "")
 
 
 def as_keys(hashes: Sequence[bytes]) -> Keys:
@@ -56,9 +55,9 @@ def as_keys(hashes: Sequence[bytes]) -> Keys:
 
 @dataclass(frozen=True)
 class Segment:
-    """A complete file of the cache, opened."""
+    """Some rows: of a complete file of the cache, opened, or in memory (``path`` None)."""
 
-    path: Path
+    path: Path | None
     keys: Keys
     rows: Halves
 
@@ -85,27 +84,28 @@ def open_segment(path: Path, dim: int) -> Segment | None:
         return None
 
 
-def write_segment(folder: Path, keys: Keys, rows: Halves) -> Path:
-    """A new segment, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(prefix=PART, dir=folder)
+def write_whole(target: Path, *parts: bytes | memoryview) -> None:
+    """A file of the cache from its parts, whole or not at all; several programs may write it at once."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(prefix=PART, dir=target.parent)
     try:
         with os.fdopen(number, "wb") as file:
-            parts = np.ascontiguousarray(keys).tobytes(), np.ascontiguousarray(rows, np.float16).data
-            crc = 0
-            for part in parts:
-                crc = zlib.crc32(part, crc)
-            file.write(HEAD.pack(MAGIC, len(keys), rows.shape[1], crc))
-            for part in parts:
-                file.write(part)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        target = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}{ENDING}"
         os.replace(name, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(name)
         raise
+
+
+def write_segment(folder: Path, keys: Keys, rows: Halves) -> Path:
+    """A new segment, whole or not at all."""
+    hashes, values = np.ascontiguousarray(keys).tobytes(), np.ascontiguousarray(rows, np.float16).data
+    head = HEAD.pack(MAGIC, len(keys), rows.shape[1], zlib.crc32(values, zlib.crc32(hashes)))
+    target = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}{ENDING}"
+    write_whole(target, head, hashes, values)
     return target
 
 
@@ -123,12 +123,12 @@ class RowCache:
     def __init__(self, folder: Path | None, dim: int) -> None:
         self.folder, self.dim = folder, dim
         self.trouble: str | None = None
-        self._segments: list[tuple[Keys, Halves]] = []
+        self._segments: list[Segment] = []
         if folder is not None and folder.is_dir():
             for path in sorted(folder.glob("*" + ENDING)):
                 segment = open_segment(path, dim)
                 if segment is not None:
-                    self._segments.append((segment.keys, segment.rows))
+                    self._segments.append(segment)
                     with suppress(OSError):
                         os.utime(path)  # in use: the oldest files go first where there is a limit
         self._order: tuple[npt.NDArray[np.bytes_], npt.NDArray[np.intp]] | None = None
@@ -144,15 +144,13 @@ class RowCache:
 
     def add(self, keys: Keys, rows: npt.NDArray[np.floating]) -> None:
         """Store rows; a disk that refuses is remembered in ``trouble``, and the rows stay in memory."""
-        halves = as_halves(rows)
+        segment = Segment(None, keys, as_halves(rows))
         if self.folder is not None and self.trouble is None:
             try:
-                segment = open_segment(write_segment(self.folder, keys, halves), self.dim)
-                if segment is not None:
-                    keys, halves = segment.keys, segment.rows
+                segment = open_segment(write_segment(self.folder, keys, segment.rows), self.dim) or segment
             except OSError as error:  # for example a full disk
                 self.trouble = error.strerror or str(error)
-        self._segments.append((keys, halves))
+        self._segments.append(segment)
         self._order = None
 
     def take(self, places: npt.NDArray[np.int64]) -> Halves:
@@ -160,39 +158,40 @@ class RowCache:
 
         The rows of a whole segment in its own order are that segment, without a copy.
         """
-        starts = np.cumsum([0, *(len(keys) for keys, _ in self._segments)])
-        for start, (keys, rows) in zip(starts, self._segments, strict=False):
-            if len(places) == len(keys) and np.array_equal(places, np.arange(start, start + len(keys))):
-                return rows
+        starts = np.cumsum([0, *(len(segment.keys) for segment in self._segments)])
+        for start, segment in zip(starts, self._segments, strict=False):
+            size = len(segment.keys)
+            if len(places) == size and np.array_equal(places, np.arange(start, start + size)):
+                return segment.rows
         table = empty_rows(len(places), self.dim, self.folder)
         for low in range(0, len(places), SMALL):
             some = places[low : low + SMALL]
             owner = np.searchsorted(starts, some, side="right") - 1
             for number in np.unique(owner).tolist():
                 mine = np.flatnonzero(owner == number)
-                table[low + mine] = self._segments[number][1][some[mine] - starts[number]]
+                table[low + mine] = self._segments[number].rows[some[mine] - starts[number]]
         return table
 
     def merge(self) -> None:
-        """Make one segment of many small ones, so that their number stays bounded."""
+        """Make one file of many small ones, so that their number stays bounded; what is open stays as it is."""
         if self.folder is None or self.trouble is not None:
             return
         with suppress(OSError):
-            opened = (open_segment(path, self.dim) for path in sorted(self.folder.glob("*" + ENDING)))
-            small = [segment for segment in opened if segment is not None and len(segment.keys) < SMALL]
+            small = [(s.path, s) for s in self._segments if s.path is not None and len(s.keys) < SMALL]
             if len(small) > MANY:
-                keys, rows = (np.concatenate([getattr(s, name) for s in small]) for name in ("keys", "rows"))
+                keys = np.concatenate([segment.keys for _, segment in small])
+                rows = np.concatenate([segment.rows for _, segment in small])
                 _, first = np.unique(_comparable(keys), return_index=True)
                 write_segment(self.folder, keys[first], rows[first])
-                for segment in small:
-                    segment.path.unlink()
+                for path, _ in small:
+                    path.unlink()
             for path in self.folder.glob(PART + "*"):
                 if time.time() - path.stat().st_mtime > _STALE:
                     path.unlink()
 
     def _sorted(self) -> tuple[npt.NDArray[np.bytes_], npt.NDArray[np.intp]]:
         if self._order is None:
-            keys = [_comparable(keys) for keys, _ in self._segments]
+            keys = [_comparable(segment.keys) for segment in self._segments]
             together = np.concatenate(keys) if keys else np.empty(0, dtype=f"S{KEY + 1}")
             order = np.argsort(together, kind="stable")
             self._order = together[order], order

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -52,16 +52,6 @@ class Embedder(ABC):
     @abstractmethod
     def rows(self, items: Sequence[Any]) -> FloatRows:
         """The rows of these items, ``(n, dim)``: uint8 pictures ``(H, W, 3)`` of any size, or strings."""
-
-
-class HasTorchForm(Protocol):
-    """An embedder whose network exists as a torch module too: for GPUs, and for training its last blocks."""
-
-    def to_torch(self) -> Any:
-        """The module, in evaluation mode, from prepared inputs to rows."""
-
-    def prepare(self, items: Sequence[Any]) -> Any:
-        """The inputs of the module as one tensor per group of equal shape."""
 
 
 EMBEDDERS: Registry[Callable[..., Embedder]] = Registry("embedder", "wrssl.embedding")

@@ -66,20 +66,25 @@ def key_of(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=KEY).digest()
 
 
-def opened(item: Any, data: bytes, kind: str, side: int | None) -> Any:
+def opened(item: Any, key: bytes, kind: str, side: int | None) -> Any:
     """The item as embedders take it: a string, or a uint8 picture ``(H, W, 3)``; ``Unreadable`` for a bad file.
 
     Args:
         item: as it was given.
-        data: its content.
+        key: the hash of its content; a file that has another one by now is not used.
         kind: of the embedder.
         side: to what the shorter side of a picture may be reduced.
     """
     if kind == TEXT:
         return item
-    if isinstance(item, (str, os.PathLike)):
-        return open_picture(io.BytesIO(memoryview(data)[4:]), side, MAX_PIXELS)
-    return as_array(item)
+    if not isinstance(item, (str, os.PathLike)):
+        return as_array(item)
+    data = content(item, kind)
+    if isinstance(data, Unreadable):
+        return data
+    if key_of(data) != key:
+        return Unreadable("it changed while it was read", lasting=False)
+    return open_picture(io.BytesIO(memoryview(data)[4:]), side, MAX_PIXELS)
 
 
 def kind_of(items: Sequence[Any]) -> str:

@@ -7,8 +7,6 @@ in other files, whose paths it names. Files with either are refused before the r
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from wrssl.embedding.cache import write_whole
 from wrssl.embedding.embedder import IMAGE, Embedder, FloatRows, prefix
 from wrssl.embedding.pictures import network_input
 from wrssl.errors import DataError, OptionError
@@ -102,13 +101,7 @@ def cached_session(make: Callable[[], bytes], target: Path | None, accepts: Call
         raise DataError("The converted network differs from the original; report this with your versions of onnx.")
     if target is not None:
         with suppress(OSError):  # a cache that cannot be written costs a second next time
-            target.parent.mkdir(parents=True, exist_ok=True)
-            number, name = tempfile.mkstemp(prefix=".part-", dir=target.parent)
-            with os.fdopen(number, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, target)
+            write_whole(target, data)
     return session
 
 

@@ -23,7 +23,7 @@ from wrssl.embedding.cache import Halves, Keys, RowCache, as_halves, as_keys, ke
 from wrssl.embedding.embedder import IMAGE, Embedder
 from wrssl.embedding.items import content, key_of, opened
 from wrssl.embedding.views import augmented
-from wrssl.errors import DataError
+from wrssl.errors import DataError, OptionError
 
 STORE_EVERY = 5.0  # seconds
 STORE_ROWS = 4096
@@ -68,6 +68,8 @@ def embed_items(
         jobs: threads; default one per processor.
         show: a progress line; default on a terminal after two seconds.
     """
+    if views and embedder.kind != IMAGE:
+        raise OptionError("Only pictures have views; leave views at 0 for texts.")
     threads = choose_jobs(jobs)
     if embedder.kind == IMAGE:
         formats()  # before there are threads
@@ -161,12 +163,7 @@ def _fill(
 
 
 def _open(item: Any, key: bytes, embedder: Embedder, view: int) -> Any:
-    data = content(item, embedder.kind)
-    if isinstance(data, Unreadable):
-        return data
-    if key_of(data) != key:
-        return Unreadable("it changed while it was read", lasting=False)
-    found = opened(item, data, embedder.kind, embedder.side)
+    found = opened(item, key, embedder.kind, embedder.side)
     if view == 0 or isinstance(found, Unreadable):
         return found
     return augmented(found, np.random.default_rng([int.from_bytes(key, "little"), view]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wrssl.data.images.cache import cache_folder
 from wrssl.data.images.decode import Unreadable, decode, formats, open_picture
 from wrssl.data.images.files import image_files, printable
 from wrssl.data.images.reader import ImageReader, choose_jobs, in_order, quiet
@@ -11,6 +12,7 @@ __all__ = [
     "ImageReader",
     "RowWriter",
     "Unreadable",
+    "cache_folder",
     "choose_jobs",
     "decode",
     "formats",

@@ -61,12 +61,12 @@ class Work:
     progress: bool | None
 
 
-def cache_folder(cache_dir: AnyPath | bool | None) -> Path | None:
-    """``cache_dir``, else ``$WRSSL_CACHE``, else ``wrssl/images`` in the user's cache folder; None for False."""
+def cache_folder(cache_dir: AnyPath | bool | None, part: str = "images") -> Path | None:
+    """``cache_dir``, else ``$WRSSL_CACHE``, else ``wrssl/<part>`` in the user's cache folder; None for False."""
     if cache_dir is False:
         return None
     if cache_dir is None or cache_dir is True:
-        usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "wrssl" / "images"
+        usual = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "wrssl" / part
         cache_dir = os.environ.get("WRSSL_CACHE") or usual
     expanded = os.path.expanduser(cache_dir)
     if expanded.startswith("~"):  # without a home folder there is no cache
