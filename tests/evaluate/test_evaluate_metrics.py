@@ -105,6 +105,10 @@ def test_infinite_scores_are_scores_like_any_other(metric):
         assert metric(sign * score, positive) == metric(np.clip(sign * score, -9, 9), positive)
 
 
+def test_a_score_that_is_no_number_gives_no_number():
+    assert np.isnan(auroc(np.array([1.0, np.nan, 0.0]), np.array([True, False, False])))
+
+
 def test_average_precision_takes_float32_and_integers():
     assert average_precision(np.array([3, 1, 2], dtype=np.float32), np.array([1, 0, 1])) == 1
 

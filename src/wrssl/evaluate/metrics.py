@@ -40,7 +40,9 @@ def auroc(score: NDArray[np.floating], positive: NDArray[np.bool_]) -> float | N
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if n_positive == 0 or n_negative == 0:
         return None
-    _, level = np.unique(score, return_inverse=True)  # infinities are scores too, and no version of SciPy doubts levels
+    if np.isnan(score).any():
+        return float("nan")
+    _, level = np.unique(score, return_inverse=True)  # older versions of SciPy give NaN for infinite scores
     rank_sum = float(rankdata(level)[positive].sum())
     return (rank_sum - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
 
