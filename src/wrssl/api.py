@@ -93,6 +93,7 @@ class Method(ABC):
     summary: ClassVar[str]  # one line for ``wrssl methods``
     curvature: str | None = None  # closed form of the loss in logit space (``hypergrad.LOSSES``); None derives it
     uses_unlabeled: ClassVar[bool] = True
+    compares_views: ClassVar[bool] = False  # augmented versions of an example; photographs get some embedded then
     mixes_labeled: ClassVar[bool] = False  # ``views`` mixes the labeled batch in, and ``loss`` is the only loss
     coef: float = 1.0
     lr: float = 3e-3

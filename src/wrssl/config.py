@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_WEIGHTS = "wr"
 OWN_MODULE, ARRAY = "own module", "array"  # what config.json says of things that only the caller has
+NO_EMBEDDER = "none"
 SAME, PROGRAM, PLACE, FREE = "same", "program", "place", "free"
 Check = Callable[[str, Any], None]
 
@@ -37,6 +38,7 @@ class OptionFacts:
         check: called with name and value; raises an ``OptionError``.
         resume: ``"same"``: a run goes on with this value only; ``"program"``: with another value the result may differ
             in the last bits, which is said; ``"place"``: it may change; ``"free"``: it is not stored in config.json.
+        formerly: the value of runs by older versions, which did not have the option; ``...`` for the default.
         typed: the type that the command line reads, where it does not follow from the annotation; None hides the option
             from the command line.
         flag: the option's name there, where it is not that of the field.
@@ -47,6 +49,7 @@ class OptionFacts:
     help: str
     check: Check | None = None
     resume: str = SAME
+    formerly: Any = ...
     typed: Any = "annotation"
     flag: str | None = None
     estimator: bool = True
@@ -161,6 +164,20 @@ class FitConfig:
     weight_options: dict[str, Any] | None = option(
         None, "Options of the weighting, for example K=20.", typed=list[str], flag="--weight-option"
     )
+    embedder: Any = option(
+        "auto",
+        "Makes rows of photographs and texts: lite0, lite1, lite2, minilm, two joined by +, onnx:FILE, hf:DIR-or-id, "
+        "timm:NAME, a registered name, from Python also an nn.Module or a function; none takes pixels. auto takes "
+        "lite0 for folders and paths of photographs and minilm for texts.",
+        typed=str,
+        formerly=NO_EMBEDDER,
+    )
+    views: int | None = option(
+        None,
+        "Augmented versions of each photograph that are embedded too, for methods that compare views (pi, mt, uda, "
+        "fixmatch, mixmatch); default 4 for these, and none for others.",
+        whole(0),
+    )
     batch_size: int = option(
         100,
         "Of the labeled, the unlabeled and the validation batch, each.",
@@ -239,6 +256,7 @@ class FitConfig:
             "method_options": self.method_options or {},
             "weight_options": {name: value if _is_plain(value) else ARRAY for name, value in given.items()},
             "device": None if self.device is None else str(self.device),
+            "embedder": self.embedder if isinstance(self.embedder, str) else NO_EMBEDDER,
         }
 
     @classmethod
@@ -246,6 +264,9 @@ class FitConfig:
         """The options of the run whose config.json this is; one that an older version did not have has its default."""
         names = [each.name for each in dataclasses.fields(cls) if facts_of(each).resume != FREE]
         values = {name: stored[name] for name in names if name in stored}
+        for each in dataclasses.fields(cls):
+            if each.name not in stored and facts_of(each).formerly is not ...:
+                values[each.name] = facts_of(each).formerly
         if not stored.get("lr_given", True):  # every model of the fallback then has the rate of its own method
             values["lr"] = None
         return cls(**values | changes)

@@ -208,4 +208,4 @@ def test_predict_says_what_it_cannot_do(folders, monkeypatch, capsys):
     assert code == 0
     assert len(json.loads(out)["rows"]) == 24
     assert run(monkeypatch, capsys, "fit", "--scenario", "moons", "--steps", "2", "--out", "MOONS")[0] == 0
-    assert "not trained on image files" in run(monkeypatch, capsys, "predict", "MOONS", "labeled")[2]
+    assert "not trained on files" in run(monkeypatch, capsys, "predict", "MOONS", "labeled")[2]

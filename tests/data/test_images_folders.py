@@ -53,6 +53,8 @@ def same(one: Scenario, two: Scenario) -> bool:
 
 def test_the_usual_case(folders):
     scn = load(folders, validation=0.25)
+    assert repr(scn) == "Scenario('own images', 40 labeled items, not read yet)"
+    assert scn.num_classes == 2  # reads them
     assert repr(scn) == (
         "Scenario('own images', labeled=30, unlabeled=12, validation=10, classes=2, input=(3, 8, 8), truth unknown)"
     )
@@ -313,7 +315,7 @@ def test_folders_that_cannot_be_used(tmp_path, name, message):
     root = fill(tmp_path, per_class=2, pool=2)
     given = {"labeled": root / "labeled", "unlabeled": root / "unlabeled"} | breakage(root, name)
     with pytest.raises(DataError, match=message) as caught:
-        Scenario.from_folders(**given, image_size=8, cache_dir=False)
+        Scenario.from_folders(**given, image_size=8, cache_dir=False).labeled  # noqa: B018  (reads the files)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
 

@@ -49,7 +49,7 @@ def test_tables(name: str) -> None:
 @pytest.mark.parametrize("name", list_models())
 def test_the_suffix_decides_about_batch_norm_and_the_last_layer_is_linear(name: str) -> None:
     model = build_model(name, (1, 28, 28), 10, seeded())
-    assert (batch_norms(model) == 0) == name.endswith("-nobn")
+    assert (batch_norms(model) == 0) == (name.endswith("-nobn") or name == "linear")
     assert isinstance(list(model.modules())[-1], nn.Linear)
     assert all(p.device.type == "cpu" for p in model.parameters())
 
@@ -140,7 +140,7 @@ def test_default_distributions_are_those_of_torch() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_names() -> None:
-    with pytest.raises(OptionError, match=r"'resnet'.*auto, mlp, lenet, small_cnn, wrn-28-2.*lenet-nobn"):
+    with pytest.raises(OptionError, match=r"'resnet'.*auto, mlp, lenet, small_cnn, linear, two-layer, wrn-28-2.*lenet-nobn"):
         build_model("resnet", (2,), 2, seeded())
 
 

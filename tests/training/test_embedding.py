@@ -160,9 +160,9 @@ def test_components_are_found_once(monkeypatch):
     monkeypatch.setattr("wrssl.training.embedding.CHUNK", 1_000)
     found = []
 
-    def spy(pool, generator):
+    def spy(pool, generator, rows):
         found.append(len(pool))
-        return components(pool, generator)
+        return components(pool, generator, rows)
 
     components = module.principal_components
     monkeypatch.setattr(module, "principal_components", spy)

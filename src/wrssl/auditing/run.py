@@ -18,7 +18,7 @@ from wrssl.auditing.splits import all_labels, split
 from wrssl.config import FitConfig, left_out, takes_options
 from wrssl.data import Scenario
 from wrssl.evaluate import correlation, paired_interval
-from wrssl.training import affordable_steps, fit_with_config
+from wrssl.training import affordable_steps, fit_with_config, see
 
 SECONDS = 240.0  # for all trainings that "auto" plans
 FEWEST_STEPS = 200
@@ -37,6 +37,7 @@ def audit(scenario: Scenario, config: FitConfig, *, repeats: int = 5) -> Audit: 
     """
     if repeats < 2:
         raise OptionError(f"repeats must be at least 2, since an interval needs a spread; it is {repeats}.")
+    scenario, config, _ = see(scenario, config)
     parts = [split(scenario, config.seed + number) for number in range(repeats)]
     alone = config.but(weights="none", weight_options=None, bn="batch", gate=None)
     kinds = {

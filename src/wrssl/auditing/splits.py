@@ -8,13 +8,14 @@ held out as test examples, and nothing validates.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from wrssl.api import DataError
-from wrssl.data import Scenario, numpy_stream
+from wrssl.data import Embedding, Scenario, numpy_stream
 
 FEWEST = 3  # labeled examples of every class, of which one is held out
 
@@ -41,13 +42,21 @@ def split(scenario: Scenario, seed: int) -> Scenario:
     if scenario.validation is None:
         test = rank < (size[y] // 3).clamp(min=1)
         other.labeled, other.test = (x[~test], y[~test]), (x[test], y[test])
+        other.embedding = _with_views(scenario, ~test)
         return other
     # In the frequencies of all labels, so that a draw is not luckier than another.
     take = (len(scenario.labeled[1]) * size.double() / len(y)).round().long().clamp(min=1)
     labeled, odd = rank < take[y], (rank - take[y]) % 2 == 1
     for name, chosen in (("labeled", labeled), ("validation", ~labeled & odd), ("test", ~labeled & ~odd)):
         setattr(other, name, (x[chosen], y[chosen]))
+    other.embedding = _with_views(scenario, labeled)
     return other
+
+
+def _with_views(scenario: Scenario, labeled: Tensor) -> Embedding | None:
+    """How the rows were made, with the views of these known rows only; held-out ones are not trained on."""
+    made = scenario.embedding
+    return None if made is None else replace(made, known_views=[view[labeled] for view in made.known_views])
 
 
 def _rank_within_class(y: Tensor, seed: int) -> Tensor:

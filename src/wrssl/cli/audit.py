@@ -9,7 +9,7 @@ import typer
 
 from wrssl.cli.app import app, stoppable
 from wrssl.cli.options import AsJson, DataOptions, Plugin, print_json, takes
-from wrssl.config import left_out
+from wrssl.config import FitConfig, left_out
 
 
 @app.command()
@@ -26,7 +26,7 @@ def audit(
 
     if data.validation is None:  # labels that are held out by the audit itself need not be held out before
         data = dataclasses.replace(data, validation="0.0")
-    scenario = data.read("audit", options["seed"])
+    scenario = data.read_for("audit", FitConfig(**options))
     with stoppable():
         found = wrssl.audit(scenario, **options, repeats=repeats)  # type: ignore[call-arg]  # its own option
     if json_:

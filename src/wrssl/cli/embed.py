@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,22 +20,34 @@ def embed(
     ] = None,
     views: Annotated[int, typer.Option(help="Augmented versions of each photograph, beside it.", min=0)] = 0,
     cache: Annotated[bool, typer.Option(help="Keep rows for the next time.")] = True,
+    backend: Annotated[str, typer.Option(help="local, or dask: the cluster at --address, else processes here.")] = (
+        "local"
+    ),
+    address: Annotated[str | None, typer.Option(help="Of its scheduler, for example tcp://host:8786.")] = None,
     plugin: Plugin = None,
 ) -> None:
     """Photographs or texts as rows of numbers of which near ones are alike."""
     import numpy as np
 
-    from wrssl.embedding import cache_root, embed_items, find_embedder, read_items
-    from wrssl.errors import DataError
+    from wrssl.embedding import cache_root, embed_items, embed_on_dask, find_embedder, read_items
+    from wrssl.errors import DataError, OptionError
     from wrssl.runs import storing, write_atomically
 
     if out.exists():
         raise DataError(f"{out} exists already; choose another name.")
     if out.suffix != ".npz":
         raise DataError(f"The rows are written as .npz; name the file {out.with_suffix('.npz')}.")
+    if backend not in ("local", "dask"):
+        raise OptionError(f"There is no backend {backend!r}; use dask, or leave it out for this process.")
+    if backend == "local" and address is not None:
+        raise OptionError("An address belongs to a cluster; add --backend dask.")
     kind, ids, items = read_items(paths)
     chosen = find_embedder(embedder or {"image": "lite0", "text": "minilm"}[kind])
-    found = embed_items(items, chosen, views=views, cache=cache_root() if cache else None)
+    settings: dict[str, Any] = {"views": views, "cache": cache_root() if cache else None}
+    if backend == "dask":
+        found = embed_on_dask(items, chosen, address=address, plugins=plugin or (), **settings)
+    else:
+        found = embed_items(items, chosen, **settings)
     kept = [name for name, good in zip(ids, found.readable.tolist(), strict=True) if good]
     if not kept:
         first = f"{ids[0]}: {found.reasons[0]}"

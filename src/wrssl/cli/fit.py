@@ -31,9 +31,10 @@ def fit(
     if resume is not None:
         _resume(resume, data, options, given_on_the_command_line(context), json_)
         return
-    scenario = data.read("fit", options["seed"])
+    from wrssl.config import FitConfig
+
+    scenario = data.read_for("fit", FitConfig(**options))
     if dry_run:
-        from wrssl.config import FitConfig
         from wrssl.training import plan_run
 
         _print_plan(plan_run(scenario, FitConfig(**options)), json_)

@@ -18,6 +18,7 @@ from wrssl.config import options as fit_options
 from wrssl.errors import OptionError
 
 if TYPE_CHECKING:
+    from wrssl.config import FitConfig
     from wrssl.data import Scenario
 
 
@@ -66,7 +67,7 @@ class DataOptions:
     )
 
     def read(self, command: str, seed: int) -> Scenario:
-        """The data; what is odd but usable is printed on standard error.
+        """The data; items are found, and read when they are needed.
 
         Args:
             command: for the advice where no data is named.
@@ -93,6 +94,13 @@ class DataOptions:
                 self.labeled, self.unlabeled, _share_or_folder(self.validation), self.image_size, test=self.test,
                 seed=seed, augment=self.augment,
             )  # fmt: skip
+        return scenario
+
+    def read_for(self, command: str, config: FitConfig) -> Scenario:
+        """The data as a run with these options takes it, embedded or as pixels; prints what is odd but usable."""
+        from wrssl.training import see
+
+        scenario, _, _ = see(self.read(command, config.seed), config)
         for note in scenario.notes:
             typer.echo(f"note: {note}", err=True)
         return scenario

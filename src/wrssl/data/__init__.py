@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wrssl.data import sources  # registers them
-from wrssl.data.convert import to_rows
+from wrssl.data.augment.stored import StoredViews
+from wrssl.data.convert import LABELED, POOL, TEST, VALIDATION, to_rows
 from wrssl.data.download import take_from_zip
 from wrssl.data.frames import FrameEncoder, TableScale, is_frame
-from wrssl.data.inputs import CHUNK, Projection, prepare, raw_rows
+from wrssl.data.inputs import CHUNK, Directions, Projection, prepare, raw_rows, transform_from_state, unit_rows
+from wrssl.data.items import IMAGE, TEXT, Embedded, Embedding, Items, Unread, are_items, kind_of
 from wrssl.data.load import find_scenario, list_scenarios, load_scenario
 from wrssl.data.pairs import different_pairs, pairs_of_taken
 from wrssl.data.scenario import Origin, Scenario
@@ -25,15 +27,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHUNK",
+    "IMAGE",
+    "LABELED",
+    "POOL",
+    "TEST",
+    "TEXT",
+    "VALIDATION",
+    "Directions",
+    "Embedded",
+    "Embedding",
     "Foreign",
     "FrameEncoder",
     "ImageReader",
+    "Items",
     "Origin",
     "Parts",
     "Projection",
     "Request",
     "Scenario",
+    "StoredViews",
     "TableScale",
+    "Unread",
+    "are_items",
     "check_seed",
     "different_pairs",
     "divide",
@@ -41,6 +56,7 @@ __all__ = [
     "foreign_classes",
     "image_files",
     "is_frame",
+    "kind_of",
     "list_scenarios",
     "load_scenario",
     "numpy_stream",
@@ -58,6 +74,8 @@ __all__ = [
     "take_from_zip",
     "to_rows",
     "torch_stream",
+    "transform_from_state",
+    "unit_rows",
     "without_copies",
 ]
 

@@ -69,7 +69,8 @@ def check_finite(name: str, rows: Tensor) -> None:
     """No NaN, no infinite value and none that is too large to compute with; says where the first one is."""
     if not rows.is_floating_point():
         return
-    for start, chunk in chunks(rows):
+    for start, part in chunks(rows):
+        chunk = part.float()  # halves cannot be compared with the limit
         low, high = torch.aminmax(chunk)  # NaN if one of them is
         if bool(low >= -LARGEST) and bool(high <= LARGEST):
             continue

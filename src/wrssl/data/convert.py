@@ -1,7 +1,7 @@
 """Whatever holds the user's rows and labels (array, tensor, list, Dataset) becomes CPU tensors without needless copies.
 
-Rows keep ``uint8`` and ``float32`` and share their memory; every other number type becomes ``float32``. Labels of any
-sortable kind become 0 … C−1, and the original ones are kept.
+Rows keep ``uint8``, ``float32`` and ``float16`` and share their memory; every other number type becomes ``float32``.
+Labels of any sortable kind become 0 … C−1, and the original ones are kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LABELED, POOL, VALIDATION, TEST = "labeled", "unlabeled", "validation", "test"  # the parts, as messages name them
+KEPT = (torch.uint8, torch.float32, torch.float16)
 Labels: TypeAlias = npt.NDArray[Any]
 # What a user may pass as inputs or labels, and as inputs with labels.
 Rows: TypeAlias = "npt.ArrayLike | Tensor | Sequence[Any] | Dataset[Any] | pd.DataFrame"
@@ -30,10 +31,10 @@ Pairs: TypeAlias = "tuple[Rows, Rows | pd.Series] | list[Any] | Dataset[Any]"
 
 
 def to_rows(data: Rows, part: str) -> Tensor:
-    """The inputs of one part as a ``uint8`` or ``float32`` CPU tensor, first axis = examples.
+    """The inputs of one part as a ``uint8``, ``float32`` or ``float16`` CPU tensor, first axis = examples.
 
-    ``uint8`` and ``float32`` memory is shared, never copied, so a memory-mapped array stays on disk; every other
-    number type becomes ``float32``.
+    Memory of these types is shared, never copied, so a memory-mapped array stays on disk; every other number type
+    becomes ``float32``.
 
     Args:
         data: array, tensor, nested list, data frame, or map-style Dataset (items x or (x, anything)).
@@ -108,7 +109,7 @@ def _finish_tensor(data: Tensor, part: str) -> Tensor:
     if data.is_complex():
         raise DataError(f"The {part} data is complex; pass real numbers, for example real and imaginary part.")
     data = data.detach().cpu()
-    return data if data.dtype in (torch.uint8, torch.float32) else data.to(torch.float32)
+    return data if data.dtype in KEPT else data.to(torch.float32)
 
 
 def _finish_array(data: npt.NDArray[Any], part: str) -> Tensor:
@@ -116,7 +117,7 @@ def _finish_array(data: npt.NDArray[Any], part: str) -> Tensor:
         raise DataError(
             f"The {part} data has type {data.dtype}; convert it to numbers (float32, or uint8 for images) first."
         )
-    if data.dtype not in (np.dtype(np.uint8), np.dtype(np.float32)):
+    if data.dtype not in (np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float16)):
         with np.errstate(over="ignore"):  # too large for float32 becomes inf, which the NaN/inf check reports
             data = data.astype(np.float32)
     if any(stride < 0 for stride in data.strides):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +19,8 @@ CHUNK = 2_000  # examples that go through an embedding at once
 def prepare(batch: Tensor) -> Tensor:
     """Turn a stored batch into the input of a network; nothing else does that.
 
-    ``uint8`` values become x / 127.5 − 1, so that [0, 255] maps to [−1, 1]; floats are taken as they are.
+    ``uint8`` values become x / 127.5 − 1, so that [0, 255] maps to [−1, 1]; floats are taken as they are, those of
+    half precision as float32.
 
     Args:
         batch: rows of a scenario, any shape.
@@ -28,7 +30,7 @@ def prepare(batch: Tensor) -> Tensor:
     """
     if batch.dtype == torch.uint8:
         return batch.to(torch.float32).div_(127.5).sub_(1.0)
-    return batch
+    return batch.float() if batch.dtype == torch.float16 else batch
 
 
 def raw_rows(x: Tensor) -> Tensor:
@@ -39,42 +41,82 @@ def raw_rows(x: Tensor) -> Tensor:
     return x.flatten(1)
 
 
+def unit_rows(x: Tensor, center: Tensor) -> Tensor:
+    """(x − c) / ‖x − c‖ for each row: its direction from the middle of the pool; 0 where it lies there."""
+    moved = x - center
+    length: Tensor = torch.linalg.vector_norm(moved, dim=1, keepdim=True)
+    return moved / length.clamp_min(1e-12)
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Rows of an embedding as directions from a center, see ``unit_rows``.
+
+    Attributes:
+        center: c, the mean of the pool.
+    """
+
+    center: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The directions of these examples."""
+        return unit_rows(raw_rows(x), self.center)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """As tensors that ``transform_from_state`` takes."""
+        return {"center": self.center}
+
+
+Transform: TypeAlias = Callable[[Tensor], Tensor]
+
+
 @dataclass(frozen=True)
 class Projection:
-    """(x − m)ᵀV.
+    """(f(x) − m)ᵀV.
 
     Attributes:
         mean: m.
         directions: V, one column per component.
+        first: f, ``raw_rows`` or ``Directions``.
     """
 
     mean: Tensor
     directions: Tensor
+    first: Transform = raw_rows
 
     def __call__(self, x: Tensor) -> Tensor:
         """The components of these examples."""
-        return (raw_rows(x) - self.mean) @ self.directions
+        return (self.first(x) - self.mean) @ self.directions
 
     def state_dict(self) -> dict[str, Tensor]:
         """As tensors that ``from_state`` takes."""
         # Transposed, as V lies in memory: in another order the products would be rounded differently.
-        return {"mean": self.mean, "directions": self.directions.T.contiguous()}
+        own = {"mean": self.mean, "directions": self.directions.T.contiguous()}
+        return own | (self.first.state_dict() if isinstance(self.first, Directions) else {})
 
     @classmethod
     def from_state(cls, state: Mapping[str, Tensor]) -> Projection:
         """Inverse of ``state_dict``; other entries of ``state`` are ignored."""
-        return cls(state["mean"], state["directions"].T)
+        first = Directions(state["center"]) if "center" in state else raw_rows
+        return cls(state["mean"], state["directions"].T, first)
 
     @classmethod
-    def of(cls, pool: Tensor, chosen: Tensor) -> Projection:
+    def of(cls, pool: Tensor, chosen: Tensor, first: Transform = raw_rows) -> Projection:
         """The mean m and the first 50 eigenvectors V of the covariance of the chosen members of the pool."""
         # Filled and centered in place: with images of 3 × 32 × 32 this matrix takes half a gigabyte.
-        part = torch.empty(len(chosen), raw_rows(pool[:1]).shape[1], dtype=torch.float64)
+        part = torch.empty(len(chosen), first(pool[:1]).shape[1], dtype=torch.float64)
         for here, there in zip(part.split(CHUNK), chosen.split(CHUNK), strict=True):
-            here.copy_(raw_rows(pool[there]))
+            here.copy_(first(pool[there]))
         mean = part.mean(0)
         part -= mean
-        return cls(mean.float(), leading(part.T @ part / len(part)).float())
+        return cls(mean.float(), leading(part.T @ part / len(part)).float(), first)
+
+
+def transform_from_state(state: Mapping[str, Tensor]) -> Transform:
+    """The transform that was stored: a ``Projection``, ``Directions``, or where neither was stored ``raw_rows``."""
+    if "mean" in state:
+        return Projection.from_state(state)
+    return Directions(state["center"]) if "center" in state else raw_rows
 
 
 def leading(covariance: Tensor) -> Tensor:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from wrssl.data import Embedded, kind_of
 from wrssl.embedding import onnx_files, photos, texts, torch_modules
 from wrssl.embedding.cache import cache_root, entries, keep_within, remove_all
+from wrssl.embedding.distributed import embed_on_dask
 from wrssl.embedding.embedder import (
     EMBEDDERS,
     IMAGE,
@@ -20,19 +23,27 @@ from wrssl.embedding.embedder import (
     list_embedders,
     register_embedder,
 )
-from wrssl.embedding.items import kind_of, read_items
-from wrssl.embedding.pipeline import Embedded, embed_items
+from wrssl.embedding.items import read_items
+from wrssl.embedding.of_scenarios import NONE, OWN_EMBEDDER, Choice, choose_embedder, embed_scenario
+from wrssl.embedding.pipeline import embed_items
 from wrssl.errors import DataError
 
 __all__ = [
     "EMBEDDERS",
     "IMAGE",
+    "NONE",
+    "OWN_EMBEDDER",
     "TEXT",
+    "Choice",
     "Embedded",
     "Embedder",
     "cache_root",
+    "choose_embedder",
     "embed",
+    "embed_all",
     "embed_items",
+    "embed_on_dask",
+    "embed_scenario",
     "entries",
     "find_embedder",
     "keep_within",
@@ -70,15 +81,21 @@ def embed(
     Returns:
         float32 ``(n, dim)``; with views ``(views + 1, n, dim)``, the items themselves first.
     """
+    rows = embed_all(items, find_embedder(embedder), cache_root(cache_dir), views, progress)
+    return rows if views else rows[0]
+
+
+def embed_all(
+    items: Sequence[Any], embedder: Embedder, cache: Path | None, views: int = 0, show: bool | None = None
+) -> FloatRows:
+    """The rows of these items and their views, (views + 1, n, dim); an item that cannot be read is an error."""
     if isinstance(items, (str, os.PathLike)):
         raise DataError("items must be a list, for example [path] or [text], not a single one.")
-    found_embedder = find_embedder(embedder)
-    found = embed_items(items, found_embedder, views=views, cache=cache_root(cache_dir), show=progress)
+    found = embed_items(items, embedder, views=views, cache=cache, show=show)
     if found.reasons:
         first = min(found.reasons)
         raise DataError(
             f"{len(found.reasons)} of {len(items)} items cannot be read (first: number {first}, "
             f"{found.reasons[first]}); leave them out."
         )
-    rows = np.stack([np.asarray(view, dtype=np.float32) for view in found.rows])
-    return rows if views else rows[0]
+    return np.stack([np.asarray(view, dtype=np.float32) for view in found.rows])

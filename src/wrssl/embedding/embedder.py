@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from wrssl.errors import OptionError
 from wrssl.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import nn
 
 FloatRows: TypeAlias = npt.NDArray[np.float32]
 Picture: TypeAlias = npt.NDArray[np.uint8]  # (H, W, 3)
@@ -40,6 +43,8 @@ class Embedder(ABC):
         side: pixels to which a picture's shorter side may be reduced while it is decoded; None for the full picture.
         batch: items per call of ``rows``.
         parallel: whether ``rows`` may run in several threads at once, each of them on one core.
+        wish: the text by which ``find_embedder`` found it, so that another process finds it too; None for an embedder
+            that was made by hand.
     """
 
     kind: str
@@ -48,10 +53,23 @@ class Embedder(ABC):
     side: int | None = 256
     batch: int = 8
     parallel: bool = False
+    wish: str | None = None
 
     @abstractmethod
     def rows(self, items: Sequence[Any]) -> FloatRows:
         """The rows of these items, ``(n, dim)``: uint8 pictures ``(H, W, 3)`` of any size, or strings."""
+
+    def on(self, device: str) -> Embedder:
+        """The embedder that gives the same rows, up to rounding, on this device; itself where it has no such form.
+
+        Args:
+            device: as torch names it, for example ``"cpu"`` or ``"cuda"``.
+        """
+        return self
+
+    def torch_module(self) -> nn.Module | None:
+        """A copy of its network that the caller may train or change; None where there is no network in torch."""
+        return None
 
 
 EMBEDDERS: Registry[Callable[..., Embedder]] = Registry("embedder", "wrssl.embedding")
@@ -62,7 +80,7 @@ list_embedders = EMBEDDERS.names
 
 
 class Joined(Embedder):
-    """Several embedders of the same kind side by side, each row scaled to length 1: ``"lite0+imgsim"``."""
+    """Several embedders of the same kind side by side, each row scaled to length 1: ``"lite0+lite1"``."""
 
     def __init__(self, parts: Sequence[Embedder]) -> None:
         kinds = {part.kind for part in parts}
@@ -81,6 +99,12 @@ class Joined(Embedder):
         """The rows of the parts, one after the other."""
         found = [part.rows(items) for part in self.parts]
         return np.concatenate([x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12) for x in found], axis=1)
+
+    def on(self, device: str) -> Embedder:
+        """Each part on this device."""
+        moved = Joined([part.on(device) for part in self.parts])
+        moved.wish = self.wish
+        return moved
 
 
 PREFIXES: dict[str, Callable[[str], Embedder]] = {}  # "onnx:" and the like, filled by the files of this room
@@ -109,6 +133,12 @@ def find_embedder(wish: Any) -> Embedder:
         from wrssl.embedding.torch_modules import of_callable
 
         return of_callable(wish)
+    found = _named(wish)
+    found.wish = wish
+    return found
+
+
+def _named(wish: str) -> Embedder:
     head, colon, rest = wish.partition(":")
     EMBEDDERS.names()  # importing the room fills the prefixes too
     if colon and head in PREFIXES:

@@ -87,14 +87,6 @@ def opened(item: Any, key: bytes, kind: str, side: int | None) -> Any:
     return open_picture(io.BytesIO(memoryview(data)[4:]), side, MAX_PIXELS)
 
 
-def kind_of(items: Sequence[Any]) -> str:
-    """Whether these items are images or texts: strings that name no file are texts."""
-    first = items[0] if len(items) else ""
-    if not isinstance(first, str):
-        return IMAGE
-    return IMAGE if len(first) < 4096 and "\n" not in first and os.path.isfile(first) else TEXT
-
-
 def read_items(paths: Sequence[Path]) -> tuple[str, list[str], list[Any]]:
     """The items that are meant by files and folders: their kind, a name for each, and the items.
 

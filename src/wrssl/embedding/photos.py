@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,11 @@ from wrssl.embedding.efficientnet import EfficientNetLite, as_torch, to_onnx
 from wrssl.embedding.embedder import IMAGE, Embedder, FloatRows, register_embedder
 from wrssl.embedding.onnx_files import cached_session, runtime
 from wrssl.embedding.pictures import network_input
+from wrssl.embedding.torch_modules import ON_DEVICE, usable
 from wrssl.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from torch import nn
 
 VERSION = 1  # raise it when the same picture gives another row
 LARGE, SMALL = 224, 128  # sides of what the network sees
@@ -92,19 +96,25 @@ class LiteEmbedder(Embedder):
         weights_file(name)  # now, so that what is missing is said before anything is read
         runtime()
         self.name = name
-        self.fingerprint = f"{name}-{WEIGHTS[name].sha256[:12]}-{VERSION}"
+        self.fingerprint = fingerprint(name)
         self._session: Any = None
         self._lock = threading.Lock()
 
     def rows(self, items: Sequence[Any]) -> FloatRows:
         """Pictures of at least 96 pixels are seen at 224, smaller ones at 128."""
-        sides = np.array([LARGE if min(item.shape[:2]) >= FROM else SMALL for item in items])
-        found = np.empty((len(items), self.dim), dtype=np.float32)
-        for side in np.unique(sides).tolist():
-            at = np.flatnonzero(sides == side)
-            x = np.stack([network_input(items[i], side) for i in at.tolist()])
-            found[at] = self._open().run(None, {"x": x})[0]
-        return found
+        return by_side(items, lambda x: self._open().run(None, {"x": x})[0])
+
+    def on(self, device: str) -> Embedder:
+        """In torch on this device; on the CPU as it is, since ONNX Runtime is faster there."""
+        if usable(device).type == "cpu":
+            return self
+        moved = TorchLite(self.name, device)
+        moved.wish = self.wish
+        return moved
+
+    def torch_module(self) -> nn.Module:
+        """The network that the rows come from, in torch, on the CPU; images as in ``network_input`` to features."""
+        return load_network(self.name)
 
     def _open(self) -> Any:
         with self._lock:
@@ -114,6 +124,73 @@ class LiteEmbedder(Embedder):
                 network = load_network(self.name)
                 self._session = cached_session(lambda: to_onnx(network), target, partial(_computes, network))
             return self._session
+
+
+class TorchLite(Embedder):
+    """``LiteEmbedder`` in torch, for a GPU: the same rows up to rounding, so it shares their fingerprint.
+
+    Threads prepare pictures side by side; the network takes one batch at a time.
+
+    Args:
+        name: ``"lite0"``, ``"lite1"`` or ``"lite2"``.
+        device: as torch names it.
+    """
+
+    kind, dim, parallel = IMAGE, LiteEmbedder.dim, True
+    side, batch = LiteEmbedder.side, ON_DEVICE
+
+    def __init__(self, name: str, device: str) -> None:
+        weights_file(name)
+        self.name, self.place = name, usable(device)
+        self.fingerprint = fingerprint(name)
+        self._network: nn.Module | None = None
+        self._lock = threading.Lock()
+
+    def rows(self, items: Sequence[Any]) -> FloatRows:
+        """Pictures of at least 96 pixels are seen at 224, smaller ones at 128."""
+        return by_side(items, self._run)
+
+    def _run(self, x: FloatRows) -> FloatRows:
+        import torch
+
+        with self._lock, torch.no_grad():
+            if self._network is None:
+                self._network = load_network(self.name).to(self.place)
+            found: FloatRows = self._network(torch.from_numpy(x).to(self.place)).cpu().numpy()
+        return found
+
+    def on(self, device: str) -> Embedder:
+        """On another device; on the CPU by ONNX Runtime."""
+        place = usable(device)
+        if place == self.place:
+            return self
+        moved = LiteEmbedder(self.name) if place.type == "cpu" else TorchLite(self.name, device)
+        moved.wish = self.wish
+        return moved
+
+    def torch_module(self) -> nn.Module:
+        """The network that the rows come from, on the device."""
+        return load_network(self.name).to(self.place)
+
+
+def fingerprint(name: str) -> str:
+    """Of the rows of a network, in ONNX and in torch."""
+    return f"{name}-{WEIGHTS[name].sha256[:12]}-{VERSION}"
+
+
+def by_side(items: Sequence[Any], run: Callable[[FloatRows], FloatRows]) -> FloatRows:
+    """The features of pictures, which the network sees at one of two sizes.
+
+    Args:
+        items: uint8 ``(H, W, 3)``.
+        run: the network, from pictures ``(n, 3, side, side)`` of one size to ``(n, 1280)``.
+    """
+    sides = np.array([LARGE if min(item.shape[:2]) >= FROM else SMALL for item in items])
+    found = np.empty((len(items), LiteEmbedder.dim), dtype=np.float32)
+    for side in np.unique(sides).tolist():
+        at = np.flatnonzero(sides == side)
+        found[at] = run(np.stack([network_input(items[i], side) for i in at.tolist()]))
+    return found
 
 
 def _computes(network: EfficientNetLite, session: Any) -> bool:

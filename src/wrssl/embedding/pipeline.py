@@ -1,23 +1,27 @@
 """From items to rows: hash, look up, open and embed what is new, store it as it comes.
 
-The items are hashed first, which reads every file once. Then what is missing is opened and embedded by several threads:
-reading, decoding and the network release the interpreter's lock, so they overlap. Rows are stored every few seconds,
-so that a killed program goes on where it stopped.
+The items are hashed first, which reads every file once. Then what is missing is opened and embedded, a batch at a time.
+Both are spread in the same way: over threads of this process, as reading, decoding and the network release the
+interpreter's lock, or over a cluster (``distributed.py``). Rows are stored here, every few seconds, so that a killed
+program goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from wrssl import progress
+from wrssl.data import Embedded
 from wrssl.data.images import Unreadable, choose_jobs, formats, in_order, quiet
 from wrssl.embedding.cache import Halves, Keys, RowCache, as_halves, as_keys, keep_within, limit
 from wrssl.embedding.embedder import IMAGE, Embedder
@@ -28,25 +32,38 @@ from wrssl.errors import DataError, OptionError
 STORE_EVERY = 5.0  # seconds
 STORE_ROWS = 4096
 _HASHED_AT_ONCE = 64
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """The rows of some items.
+class Batch(NamedTuple):
+    """Some items that are hashed or embedded in one call.
 
     Attributes:
-        rows: float16 ``(views + 1, n, dim)``, one per readable item, in order; the first view is the item itself.
-        readable: True for each item that has a row.
-        reasons: why the others have none.
-        computed: how many rows were not in the cache.
-        trouble: why rows could not be stored; None where they could.
+        numbers: which of all items they are.
+        items: as they were given.
+        keys: the hashes of their contents, once these are known.
     """
 
-    rows: list[Halves]
-    readable: npt.NDArray[np.bool_]
-    reasons: dict[int, str]
-    computed: int
-    trouble: str | None
+    numbers: list[int]
+    items: list[Any]
+    keys: list[bytes]
+
+
+class Spread(Protocol):
+    """Where batches are worked on."""
+
+    def __call__(
+        self, work: Callable[[Batch], T], batches: Sequence[Batch], threads: int
+    ) -> Generator[tuple[Batch, T], None, None]:
+        """Each batch once with what ``work`` gives for it, in any order; at most ``threads`` at once in a process."""
+
+
+def over_threads(
+    work: Callable[[Batch], T], batches: Sequence[Batch], threads: int
+) -> Generator[tuple[Batch, T], None, None]:
+    """Threads of this process, in order."""
+    with closing(in_order(work, batches, threads, 1)) as found:
+        yield from zip(batches, found, strict=True)
 
 
 def embed_items(
@@ -57,6 +74,7 @@ def embed_items(
     cache: Path | None = None,
     jobs: int | None = None,
     show: bool | None = None,
+    spread: Spread = over_threads,
 ) -> Embedded:
     """The rows of all items that can be read.
 
@@ -67,24 +85,30 @@ def embed_items(
         cache: where rows are kept; None keeps them in memory.
         jobs: threads; default one per processor.
         show: a progress line; default on a terminal after two seconds.
+        spread: where the work is done; other places than this process also need an embedder that can go there, see
+            ``embed_on_dask``.
     """
     if views and embedder.kind != IMAGE:
         raise OptionError("Only pictures have views; leave views at 0 for texts.")
     threads = choose_jobs(jobs)
     if embedder.kind == IMAGE:
         formats()  # before there are threads
-    keys, readable, reasons = _hash(items, embedder.kind, threads, show)
+    pool = _hashed(items, embedder.kind, threads, show, spread)
     rows, computed, trouble = [], 0, None
     for view in range(views + 1):
         folder = None if cache is None else cache / "embeddings" / folder_name(embedder.fingerprint) / f"view-{view}"
         store = RowCache(folder, embedder.dim)
-        computed += _fill(store, items, keys, readable, reasons, embedder, view, threads, show)
+        missing = pool.missing(store, embedder.batch)
+        title = f"embedding with {embedder.fingerprint.split('-')[0]}" + (f", view {view}" if view else "")
+        with quiet(), progress.bar(title, sum(len(batch.numbers) for batch in missing), show=show) as tick:
+            made = spread(partial(embed_batch, embedder, view), missing, threads if embedder.parallel else 1)
+            computed += _keep(made, pool, store, tick)
         store.merge()
-        rows.append(store.take(store.places(as_keys([keys[i] for i in np.flatnonzero(readable)]))))
+        rows.append(store.take(store.places(pool.hashes(np.flatnonzero(pool.readable())))))
         trouble = trouble or store.trouble
     if cache is not None and computed:
         keep_within(cache, limit())
-    return Embedded(rows, readable, reasons, computed, trouble)
+    return Embedded(rows, pool.readable(), dict(sorted(pool.reasons.items())), computed, trouble)
 
 
 def folder_name(fingerprint: str) -> str:
@@ -92,74 +116,82 @@ def folder_name(fingerprint: str) -> str:
     return "".join(c if c.isalnum() or c in "-+._" else "_" for c in fingerprint)[:120]
 
 
-def _hash(
-    items: Sequence[Any], kind: str, threads: int, show: bool | None
-) -> tuple[list[bytes], npt.NDArray[np.bool_], dict[int, str]]:
-    def one(item: Any) -> bytes | Unreadable:
-        data = content(item, kind)
-        return data if isinstance(data, Unreadable) else key_of(data)
+@dataclass
+class _Pool:
+    """The items with the hashes of their contents, and the reasons of those that cannot be read."""
 
-    keys: list[bytes] = []
-    reasons: dict[int, str] = {}
+    items: Sequence[Any]
+    keys: list[bytes]
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    def readable(self) -> npt.NDArray[np.bool_]:
+        """True for the others."""
+        found = np.ones(len(self.items), dtype=np.bool_)
+        found[list(self.reasons)] = False
+        return found
+
+    def hashes(self, numbers: npt.NDArray[np.intp]) -> Keys:
+        """Of these items."""
+        return as_keys([self.keys[number] for number in numbers.tolist()])
+
+    def batches(self, numbers: Sequence[int], size: int) -> list[Batch]:
+        """These items, ``size`` at a time."""
+        cuts = [list(numbers[low : low + size]) for low in range(0, len(numbers), size)]
+        return [Batch(cut, [self.items[i] for i in cut], [self.keys[i] for i in cut]) for cut in cuts]
+
+    def missing(self, store: RowCache, size: int) -> list[Batch]:
+        """What the store lacks; of items with equal contents the first one only."""
+        present = np.flatnonzero(self.readable())
+        first: dict[bytes, int] = {}
+        for number in present[store.places(self.hashes(present)) < 0].tolist():
+            first.setdefault(self.keys[number], number)
+        return self.batches(list(first.values()), size)
+
+    def leave_out(self, bad: dict[bytes, str]) -> None:
+        """All items with these contents, which cannot be opened."""
+        for number, key in enumerate(self.keys if bad else ()):
+            if key in bad:
+                self.reasons.setdefault(number, bad[key])
+
+
+def _hashed(items: Sequence[Any], kind: str, threads: int, show: bool | None, spread: Spread) -> _Pool:
+    pool = _Pool(items, [b""] * len(items))
+    if kind != IMAGE or not all(isinstance(item, (str, os.PathLike)) for item in items):
+        spread = over_threads  # to send what is in memory takes longer than to hash it
+    batches = pool.batches(range(len(items)), _HASHED_AT_ONCE)
     with (
         progress.bar("reading what is to be embedded", len(items), show=show) as tick,
-        closing(in_order(one, items, threads, _HASHED_AT_ONCE)) as found,
+        closing(spread(partial(hash_batch, kind), batches, threads)) as found,
     ):
-        for number, key in enumerate(found):
-            tick()
-            if isinstance(key, Unreadable):
-                reasons[number] = key.reason
-            keys.append(b"" if isinstance(key, Unreadable) else key)
-    readable = np.ones(len(items), dtype=np.bool_)
-    readable[list(reasons)] = False
-    return keys, readable, reasons
-
-
-def _fill(
-    store: RowCache,
-    items: Sequence[Any],
-    keys: list[bytes],
-    readable: npt.NDArray[np.bool_],
-    reasons: dict[int, str],
-    embedder: Embedder,
-    view: int,
-    threads: int,
-    show: bool | None,
-) -> int:
-    """Compute and store the rows that the store lacks; what cannot be opened moves to ``reasons``."""
-    present = np.flatnonzero(readable)
-    missing = present[store.places(as_keys([keys[i] for i in present])) < 0]
-    first: dict[bytes, list[int]] = {}  # equal items are embedded once
-    for number in missing.tolist():
-        first.setdefault(keys[number], []).append(number)
-    wanted = [numbers[0] for numbers in first.values()]
-    batches = [wanted[low : low + embedder.batch] for low in range(0, len(wanted), embedder.batch)]
-
-    def one(batch: list[int]) -> list[Any]:
-        found = [_open(items[i], keys[i], embedder, view) for i in batch]
-        good = [item for item in found if not isinstance(item, Unreadable)]
-        rows = iter(checked(embedder, embedder.rows(good), len(good)) if good else ())
-        return [item if isinstance(item, Unreadable) else next(rows) for item in found]
-
-    done, waiting = 0, _Waiting(store)
-    workers = threads if embedder.parallel else 1
-    title = f"embedding with {embedder.fingerprint.split('-')[0]}" + (f", view {view}" if view else "")
-    with (
-        quiet(),
-        progress.bar(title, len(wanted), show=show) as tick,
-        closing(in_order(one, batches, workers, 1)) as outcomes,
-        closing(waiting),
-    ):
-        for batch, rows in zip(batches, outcomes, strict=True):
-            for number, row in zip(batch, rows, strict=True):
-                if isinstance(row, Unreadable):
-                    for same in first[keys[number]]:
-                        readable[same], reasons[same] = False, row.reason
+        for batch, hashes in found:
+            for number, key in zip(batch.numbers, hashes, strict=True):
+                if isinstance(key, Unreadable):
+                    pool.reasons[number] = key.reason
                 else:
-                    waiting.add(keys[number], row)
-                    done += 1
-            tick(len(batch))
-    return done
+                    pool.keys[number] = key
+            tick(len(batch.numbers))
+    return pool
+
+
+def hash_batch(kind: str, batch: Batch) -> list[bytes | Unreadable]:
+    """The hash of each content."""
+    found = [content(item, kind) for item in batch.items]
+    return [data if isinstance(data, Unreadable) else key_of(data) for data in found]
+
+
+class Made(NamedTuple):
+    """What became of a batch: the rows of the items that could be opened, and the reasons of the others by place."""
+
+    rows: Halves
+    bad: dict[int, str]
+
+
+def embed_batch(embedder: Embedder, view: int, batch: Batch) -> Made:
+    """Open the items and embed them."""
+    found = [_open(item, key, embedder, view) for item, key in zip(batch.items, batch.keys, strict=True)]
+    good = [item for item in found if not isinstance(item, Unreadable)]
+    rows = checked(embedder, embedder.rows(good), len(good)) if good else np.empty((0, embedder.dim), np.float16)
+    return Made(rows, {place: item.reason for place, item in enumerate(found) if isinstance(item, Unreadable)})
 
 
 def _open(item: Any, key: bytes, embedder: Embedder, view: int) -> Any:
@@ -180,6 +212,19 @@ def checked(embedder: Embedder, rows: Any, count: int) -> npt.NDArray[np.float16
     return as_halves(values)
 
 
+def _keep(made: Generator[tuple[Batch, Made], None, None], pool: _Pool, store: RowCache, tick: progress.Tick) -> int:
+    """Store the rows as they come; how many there were."""
+    done, bad = 0, dict[bytes, str]()
+    with closing(made), closing(_Waiting(store)) as waiting:
+        for batch, (rows, reasons) in made:
+            bad.update({batch.keys[place]: reason for place, reason in reasons.items()})
+            waiting.add([key for place, key in enumerate(batch.keys) if place not in reasons], rows)
+            done += len(rows)
+            tick(len(batch.numbers))
+    pool.leave_out(bad)
+    return done
+
+
 class _Waiting:
     """Rows that are computed and not stored yet."""
 
@@ -188,17 +233,16 @@ class _Waiting:
         self._keys: list[bytes] = []
         self._rows: list[Halves] = []
 
-    def add(self, key: bytes, row: Halves) -> None:
-        """One row more; stores all where that is due."""
-        self._keys.append(key)
-        self._rows.append(row)
-        if len(self._rows) >= STORE_ROWS or time.monotonic() - self._since > STORE_EVERY:
+    def add(self, keys: list[bytes], rows: Halves) -> None:
+        """Some rows more; stores all where that is due."""
+        self._keys += keys
+        self._rows.append(rows)
+        if len(self._keys) >= STORE_ROWS or time.monotonic() - self._since > STORE_EVERY:
             self.close()
 
     def close(self) -> None:
         """Store what there is, after an error or an interrupt too."""
-        if self._rows:
-            keys: Keys = as_keys(self._keys)
-            self._store.add(keys, np.stack(self._rows))
-            self._keys, self._rows = [], []
+        if self._keys:
+            self._store.add(as_keys(self._keys), np.concatenate(self._rows))
+        self._keys, self._rows = [], []
         self._since = time.monotonic()

@@ -6,11 +6,12 @@ weights of a module, the source of a function.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +19,12 @@ from wrssl.embedding.embedder import IMAGE, TEXT, Embedder, FloatRows, prefix
 from wrssl.embedding.pictures import network_input
 from wrssl.errors import DataError, OptionError
 
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
 SIZE = 224
+ON_DEVICE = 64  # pictures per call on a device other than the CPU
 _TRIAL = np.zeros((SIZE, SIZE, 3), dtype=np.uint8)
 
 
@@ -45,7 +51,48 @@ def weights_digest(module: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-class ModuleEmbedder(Embedder):
+def usable(device: str) -> torch.device:
+    """The device of that name, or an ``OptionError`` where it is not there."""
+    import torch
+
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        raise OptionError(f"Device {device!r} is not available; take 'cpu', or leave it out.") from error
+
+
+def place_of(module: nn.Module) -> torch.device:
+    """Where its parameters or buffers are; the CPU where it has none."""
+    import torch
+
+    return next((x.device for x in (*module.parameters(), *module.buffers())), torch.device("cpu"))
+
+
+class TorchEmbedder(Embedder):
+    """An embedder that runs a module, where the parameters of that module are.
+
+    Attributes:
+        module: it stays where it is; another device gets a copy.
+    """
+
+    module: nn.Module
+
+    def on(self, device: str) -> Embedder:
+        """The same embedder with a copy of the module on this device."""
+        place = usable(device)
+        if place == place_of(self.module):
+            return self
+        moved = copy.copy(self)
+        moved.module = copy.deepcopy(self.module).to(place)
+        moved.batch = type(self).batch if place.type == "cpu" else max(self.batch, ON_DEVICE)
+        return moved
+
+    def torch_module(self) -> nn.Module:
+        """A copy of the module."""
+        return copy.deepcopy(self.module)
+
+
+class ModuleEmbedder(TorchEmbedder):
     """A module from images ``(B, 3, 224, 224)`` in [−1, 1] to rows ``(B, dim)``; feature maps are averaged.
 
     The module is put into evaluation mode for the call only, and computes without gradients.
@@ -67,8 +114,7 @@ class ModuleEmbedder(Embedder):
         try:
             with torch.no_grad():
                 x = torch.from_numpy(np.stack([network_input(item, SIZE) for item in items]))
-                device = next((p.device for p in self.module.parameters()), torch.device("cpu"))
-                found = self.module(x.to(device)).float().cpu()
+                found = self.module(x.to(place_of(self.module))).float().cpu()
         finally:
             self.module.train(training)
         values: FloatRows = (found if found.dim() == 2 else found.flatten(2).mean(2)).numpy()
@@ -120,7 +166,7 @@ def transformers_embedder(name: str) -> Embedder:
     return TransformersEmbedder(name)
 
 
-class TransformersEmbedder(Embedder):
+class TransformersEmbedder(TorchEmbedder):
     """The mean of the last hidden layer over tokens or patches."""
 
     batch = 8
@@ -131,14 +177,14 @@ class TransformersEmbedder(Embedder):
         name, _, revision = name.partition("@")
         pinned: dict[str, Any] = {"revision": revision or "main", "trust_remote_code": False}
         try:
-            self._model = AutoModel.from_pretrained(name, use_safetensors=True, **pinned).eval()  # nosec B615
+            self.module = AutoModel.from_pretrained(name, use_safetensors=True, **pinned).eval()  # nosec B615
             self._processor, self.kind = _processor(name, pinned)
         except (OSError, ValueError) as error:
             raise OptionError(
                 f"{name} cannot be opened with transformers ({' '.join(str(error).split())[:160]}); give a folder "
                 "that save_pretrained wrote, with safetensors, or an id of the hub where it can be reached."
             ) from error
-        self.fingerprint = f"hf-{weights_digest(self._model)}-1"
+        self.fingerprint = f"hf-{weights_digest(self.module)}-{_settings_digest(self._processor)}-2"
         self.dim = int(self.rows(["a text" if self.kind == TEXT else _TRIAL]).shape[1])
 
     def rows(self, items: Sequence[Any]) -> FloatRows:
@@ -151,11 +197,11 @@ class TransformersEmbedder(Embedder):
                 given = (
                     self._processor(item, return_tensors="pt", truncation=True)
                     if self.kind == TEXT
-                    else self._processor(images=item, return_tensors="pt")
+                    else self._processor(images=item, input_data_format="channels_last", return_tensors="pt")
                 )
-                hidden = self._model(**given).last_hidden_state
+                hidden = self.module(**given.to(place_of(self.module))).last_hidden_state
                 found.append(hidden.flatten(2).mean(2)[0] if hidden.dim() == 4 else hidden[0].mean(0))
-        rows: FloatRows = torch.stack(found).float().numpy()
+        rows: FloatRows = torch.stack(found).float().cpu().numpy()
         return rows
 
 
@@ -167,7 +213,18 @@ def _processor(name: str, pinned: dict[str, Any]) -> tuple[Any, str]:
         return AutoTokenizer.from_pretrained(name, **pinned), TEXT  # nosec B615
     except (OSError, ValueError, KeyError, TypeError):
         make: Any = AutoImageProcessor
-        return make.from_pretrained(name, use_fast=False, **pinned), IMAGE  # nosec B615
+        return make.from_pretrained(name, backend="pil", **pinned), IMAGE  # nosec B615
+
+
+def _settings_digest(processor: Any) -> str:
+    """Of what happens to an item before the network: two models may share their weights and differ in it."""
+    if hasattr(processor, "get_vocab"):  # a tokenizer
+        fast = getattr(processor, "backend_tokenizer", None)
+        known = sorted(processor.get_vocab().items()) if fast is None else fast.to_str()
+        told = [known, processor.model_max_length]
+    else:
+        told = sorted(processor.to_dict().items())
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:8]
 
 
 @prefix("timm")
@@ -178,7 +235,7 @@ def timm_embedder(name: str) -> Embedder:
     return TimmEmbedder(name)
 
 
-class TimmEmbedder(Embedder):
+class TimmEmbedder(TorchEmbedder):
     """The features before the classifier."""
 
     kind, batch = IMAGE, 8
@@ -188,13 +245,13 @@ class TimmEmbedder(Embedder):
         from PIL import Image
 
         try:
-            self._model = timm.create_model(name, pretrained=True, num_classes=0).eval()
+            self.module = model = timm.create_model(name, pretrained=True, num_classes=0).eval()
         except (RuntimeError, OSError) as error:
             raise OptionError(f"timm cannot open {name!r} ({error}); timm.list_models() has the names.") from error
-        self._transform = timm.data.create_transform(**timm.data.resolve_model_data_config(self._model))
+        self._transform = timm.data.create_transform(**timm.data.resolve_model_data_config(self.module))
         self._open = Image.fromarray
-        self.fingerprint = f"timm-{name}-{weights_digest(self._model)}-1"
-        self.dim = int(self._model.num_features)
+        self.fingerprint = f"timm-{name}-{weights_digest(model)}-1"
+        self.dim = int(model.num_features)
 
     def rows(self, items: Sequence[Any]) -> FloatRows:
         """One row per picture."""
@@ -202,5 +259,5 @@ class TimmEmbedder(Embedder):
 
         with torch.no_grad():
             x = torch.stack([self._transform(self._open(item)) for item in items])
-            rows: FloatRows = self._model(x).float().numpy()
+            rows: FloatRows = self.module(x.to(place_of(self.module))).float().cpu().numpy()
         return rows

@@ -29,6 +29,7 @@ class FixMatch(Method):
     """
 
     summary: ClassVar[str] = "the confident prediction is the label of a distorted example"
+    compares_views: ClassVar[bool] = True
     curvature = "ce"
 
     def __init__(self, threshold: float = 0.95, coef: float = 1.0, lr: float = 3e-3) -> None:

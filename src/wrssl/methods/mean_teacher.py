@@ -28,6 +28,7 @@ class MeanTeacher(Method):
     """
 
     summary: ClassVar[str] = "the student agrees with its own moving average"
+    compares_views: ClassVar[bool] = True
     curvature = "mse"
 
     def __init__(self, decay: float = 0.95, coef: float = 8.0, lr: float = 4e-4) -> None:

@@ -48,6 +48,7 @@ class MixMatch(Method):
     """
 
     summary: ClassVar[str] = "mixtures of examples have mixtures of labels and guesses"
+    compares_views: ClassVar[bool] = True
     mixes_labeled: ClassVar[bool] = True
 
     def __init__(

@@ -24,6 +24,7 @@ class PiModel(Method):
     """
 
     summary: ClassVar[str] = "two random views of an example agree"
+    compares_views: ClassVar[bool] = True
     curvature = "mse"
 
     def __init__(self, coef: float = 20.0, lr: float = 3e-3) -> None:

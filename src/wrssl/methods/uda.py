@@ -33,6 +33,7 @@ class UDA(Method):
     """
 
     summary: ClassVar[str] = "a distorted example keeps the sharpened confident prediction"
+    compares_views: ClassVar[bool] = True
     curvature = "ce"  # the entropy of the target is a constant
 
     def __init__(self, threshold: float = 0.8, T: float = 0.4, coef: float = 1.0, lr: float = 3e-3) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wrssl.api import State
-from wrssl.data import Projection, raw_rows
+from wrssl.data import Directions, Projection, raw_rows, transform_from_state
 from wrssl.errors import DataError, OptionError
 from wrssl.judging import Belonging
 from wrssl.priors.calibrate import WeightCurve, belonging
@@ -25,7 +25,7 @@ from wrssl.priors.kinds import Labels
 from wrssl.priors.samples import Folds, Samples, draw_folds, shuffled
 from wrssl.registry import PRIORS
 
-RowTransform: TypeAlias = Callable[[Tensor], Tensor]  # raw_rows or a Projection, which can be stored
+RowTransform: TypeAlias = Callable[[Tensor], Tensor]  # raw_rows, Directions or a Projection, which can be stored
 
 
 class PriorScorer:
@@ -35,14 +35,16 @@ class PriorScorer:
         comparison: the samples and models behind the prior.
         known: the scores of the reference.
         curve: from a score to a weight.
-        transform: from stored values to rows: ``raw_rows`` or a ``Projection``.
+        transform: from stored values to rows: ``raw_rows``, ``Directions`` or a ``Projection``.
     """
 
     def __init__(
         self, comparison: Comparison, known: NDArray[np.float64], curve: WeightCurve, transform: RowTransform
     ) -> None:
-        if transform is not raw_rows and not isinstance(transform, Projection):
-            raise OptionError(f"New samples can be scored with raw_rows or a Projection, not {transform!r}.")
+        if transform is not raw_rows and not isinstance(transform, (Directions, Projection)):
+            raise OptionError(
+                f"New samples can be scored with raw_rows, Directions or a Projection, not {transform!r}."
+            )
         self.comparison, self.known, self.curve, self.transform = comparison, known, curve, transform
 
     @classmethod
@@ -65,9 +67,8 @@ class PriorScorer:
         arrays |= {"nodes": self.curve.nodes, "values": self.curve.values}
         state = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         state |= {"seed": torch.tensor([samples.seed]), "kinds": tensor_of_names(self.comparison.kinds)}
-        if isinstance(self.transform, Projection):
-            # Transposed, as they lie in memory: in another order the products would be rounded differently.
-            state |= {"mean": self.transform.mean, "directions": self.transform.directions.T.contiguous()}
+        if isinstance(self.transform, (Directions, Projection)):
+            state |= self.transform.state_dict()
         return state
 
     @classmethod
@@ -92,7 +93,7 @@ class PriorScorer:
             drawn = draws_of_version_0_1(seed, sizes, labels, len(foreign))
         else:
             drawn = int(state["seed"]), state["own folds"].numpy(), state["foreign folds"].numpy()
-        transform = Projection(state["mean"], state["directions"].T) if "mean" in state else raw_rows
+        transform = transform_from_state(state)
         comparison = Comparison(Samples(own, labels, foreign, *drawn), kinds)
         return cls(comparison, known, WeightCurve(nodes, values), transform)
 

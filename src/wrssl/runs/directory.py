@@ -7,6 +7,7 @@ behind.
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import sys
@@ -154,7 +155,8 @@ PROGRAMS = ("wrssl", "torch")
 
 def check_same(config: dict[str, Any], stored: dict[str, Any], folder: Path) -> None:
     """Refuse to resume with other settings than those in ``config.json``; warn where another program computes."""
-    facts = {each.name: (facts_of(each).resume, each.default) for each in options()}
+    check_embedding(config.get("embedding"), stored.get("embedding"), folder)
+    facts = {each.name: (facts_of(each).resume, _formerly(each)) for each in options()}
     for name, value in plain(config).items():
         resume, default = facts.get(name, (PROGRAM if name in PROGRAMS else None, None))
         before = stored.get(name, default)  # an older version did not have every option
@@ -170,4 +172,18 @@ def check_same(config: dict[str, Any], stored: dict[str, Any], folder: Path) -> 
             "differ in the last bits from that of an uninterrupted run",
             StateWarning,
             stacklevel=3,
+        )
+
+
+def _formerly(each: dataclasses.Field[Any]) -> Any:
+    """The value of an option in runs of versions that did not have it."""
+    return each.default if facts_of(each).formerly is ... else facts_of(each).formerly
+
+
+def check_embedding(now: dict[str, Any] | None, before: dict[str, Any] | None, folder: Path) -> None:
+    """Rows of another embedder are other rows: refuse to go on with them."""
+    if now is not None and before is not None and now["fingerprint"] != before["fingerprint"]:
+        raise OptionError(
+            f"The run in {folder} was begun in the embedding {before['fingerprint']}, and {before['name']} is "
+            f"{now['fingerprint']} now; install the version that it was begun with, or start a new run."
         )

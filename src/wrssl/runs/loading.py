@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def load(directory: str | os.PathLike[str], model: nn.Module | None = None) -> Result:
+def load(directory: str | os.PathLike[str], model: nn.Module | None = None, embedder: Any = None) -> Result:
     """Read a finished run back.
 
     Args:
         directory: a run directory.
         model: a module of the same structure, where the run was made with your own module; built-in models are rebuilt
             from their name.
+        embedder: what makes rows of new items, where the run was made with an embedder of yours; others are found by
+            their name.
     """
     folder = Path(directory)
     if not (folder / CONFIG).is_file():
@@ -43,7 +45,12 @@ def load(directory: str | os.PathLike[str], model: nn.Module | None = None) -> R
     if not (folder / METRICS).is_file():
         raise DataError(f"The run in {folder} is not finished; finish it with: wrssl fit --resume {folder}")
     with damage_named(folder):
-        return _read(folder, model)
+        result = _read(folder, model)
+    if embedder is not None:
+        from wrssl.embedding import find_embedder
+
+        result.embedder = find_embedder(embedder)
+    return result
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wrssl import progress
-from wrssl.api import DataError
-from wrssl.data import FrameEncoder, ImageReader, Scenario, image_files, is_frame, printable, to_rows
+from wrssl.api import DataError, OptionError
+from wrssl.data import TEXT, FrameEncoder, ImageReader, Scenario, are_items, image_files, is_frame, printable, to_rows
 from wrssl.evaluate import logits_of
 from wrssl.runs.directory import HISTORY, JUDGE, METRICS, MODEL, PAGE, REPORT, SKIPPED, STATE, VERDICTS, new_run
 from wrssl.runs.files import make_folder, storing, write_atomically, write_json, write_tensors
@@ -23,6 +23,7 @@ from wrssl.runs.files import make_folder, storing, write_atomically, write_json,
 if TYPE_CHECKING:
     import pandas as pd
 
+    from wrssl.embedding import Embedder
     from wrssl.evaluate import NewSampleJudge
 
 
@@ -64,6 +65,7 @@ class Result:
         classes: the names of the classes.
         new_samples: judges examples that were not in the pool.
         skipped: files that could not be read, and why.
+        embedder: what makes rows of new items, where the run is on an embedding; None until it is needed.
 
     What ``report.html`` shows is collected when it is first wanted; until then the result refers to the data.
     """
@@ -84,10 +86,11 @@ class Result:
         self.model, self.weights, self.verdicts, self.history = model, weights, verdicts, history
         self.metrics, self.config, self.classes = metrics, config, classes
         self.new_samples, self.skipped, self._page = new_samples, list(skipped), page
+        self.embedder: Embedder | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the data: a pickle that holds the pool would surprise."""
-        return {**vars(self), "_page": self._page if isinstance(self._page, dict) else None}
+        """Everything but the data and the embedder, which is found by its name: a pickle of them would surprise."""
+        return {**vars(self), "_page": self._page if isinstance(self._page, dict) else None, "embedder": None}
 
     @property
     def page(self) -> dict[str, Any]:
@@ -122,18 +125,58 @@ class Result:
 
     def judge_files(self, paths: Sequence[Path]) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
         """The table of ``judge`` for image files and folders of them, with paths as ids; files not read, and why."""
-        stored = self.config.get("reader")
-        if stored is None:
-            raise DataError("This run was not trained on image files; use wrssl.load(RUN).judge(X) from Python.")
-        files = [file for path in paths for file in image_files(path)]
+        stored, embedding = self.config.get("reader"), self.config.get("embedding")
+        if stored is None and (embedding is None or embedding["kind"] is None):
+            raise DataError("This run was not trained on files; use wrssl.load(RUN).judge(X) from Python.")
+        kind = "image" if embedding is None else embedding["kind"]
+        files = [file for path in paths for file in image_files(path, kind)]
         if not files:
-            raise DataError("There is no image file in what was named; name image files, or folders that hold some.")
-        pixels, kept, skipped = ImageReader.from_json(stored).read(files)
+            raise DataError(f"There is no {kind} file in what was named; name {kind} files, or folders that hold some.")
+        if stored is not None:
+            rows, kept, skipped = ImageReader.from_json(stored).read(files)
+        else:
+            rows, kept, skipped = self._embedded_files(files, kind)
         if not len(kept):
-            raise DataError(f"None of the {len(files)} files could be read as an image ({skipped[0][1]}); check them.")
-        return self.judge(pixels, [printable(path.as_posix()) for path in kept]), skipped
+            raise DataError(f"None of the {len(files)} files could be read as {kind} ({skipped[0][1]}); check them.")
+        return self.judge(rows, [printable(path.as_posix()) for path in kept]), skipped
+
+    def _embedded_files(self, files: Sequence[Path], kind: str) -> tuple[Any, list[Path], list[tuple[str, str]]]:
+        """Rows of these files in the run's embedding, the files that could be read, and why the others could not."""
+        from wrssl.data.images import Unreadable, read_text
+        from wrssl.embedding import cache_root, embed_items
+
+        items: list[Any] = list(files)
+        if kind == TEXT:
+            items = [read_text(file) for file in files]
+        bad = {number: item.reason for number, item in enumerate(items) if isinstance(item, Unreadable)}
+        good = [number for number in range(len(items)) if number not in bad]
+        found = embed_items([items[number] for number in good], self._found_embedder(), cache=cache_root())
+        bad |= {good[number]: reason for number, reason in found.reasons.items()}
+        kept = [file for number, file in enumerate(files) if number not in bad]
+        return found.rows[0], kept, [(printable(str(files[number])), bad[number]) for number in sorted(bad)]
+
+    def _found_embedder(self) -> Embedder:
+        """That of the run; refused where it is not there, or gives other rows by now."""
+        embedding = self.config["embedding"]
+        if self.embedder is None:
+            from wrssl.embedding import OWN_EMBEDDER, find_embedder
+
+            if embedding["name"] == OWN_EMBEDDER:
+                raise OptionError("This run used an embedder of yours; give it again: wrssl.load(RUN, embedder=...).")
+            self.embedder = find_embedder(embedding["name"])
+        if self.embedder.fingerprint != embedding["fingerprint"]:
+            raise OptionError(
+                f"This run is in the embedding {embedding['fingerprint']}, and {embedding['name']} is "
+                f"{self.embedder.fingerprint} here; install the version that the run was made with, or fit again."
+            )
+        return self.embedder
 
     def _rows(self, x: Any) -> Tensor:
+        embedding = self.config.get("embedding")
+        if embedding is not None and embedding["kind"] is not None and not is_rows(x, self.config["input_shape"]):
+            from wrssl.embedding import cache_root, embed_all
+
+            x = embed_all(x, self._found_embedder(), cache_root())[0]
         encoder = self.config.get("encoder")
         if encoder is not None and is_frame(x):
             x = FrameEncoder.from_json(encoder).transform(x)
@@ -182,6 +225,14 @@ class Result:
         accuracy = self.metrics.get("test_accuracy")
         shown = "unknown" if accuracy is None else f"{100 * accuracy:.2f} %"
         return f"Result({self.config['method']}, weights={self.config['weights']}, test accuracy {shown})"
+
+
+def is_rows(x: Any, shape: Sequence[int]) -> bool:
+    """Whether these are rows of an embedding already: numbers (N, d)."""
+    if are_items(x):
+        return False
+    given = getattr(x, "shape", None)
+    return given is not None and list(given[1:]) == list(shape)
 
 
 def write_page(page: dict[str, Any], path: Path) -> None:

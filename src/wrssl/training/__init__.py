@@ -14,6 +14,7 @@ from wrssl.training.loop import Plan, Trainer
 from wrssl.training.passes import PolicyNet
 from wrssl.training.planning import affordable_steps, plan_run
 from wrssl.training.resuming import resume_run
+from wrssl.training.seeing import see
 from wrssl.training.step import Outcome, TrainingStep
 
 __all__ = [
@@ -43,4 +44,5 @@ __all__ = [
     "plan_run",
     "principal_components",
     "resume_run",
+    "see",
 ]

@@ -118,6 +118,7 @@ def describe(scenario: Scenario) -> dict[str, Any]:
         "validation": 0 if scenario.validation is None else len(scenario.validation[1]),
         "encoder": None if scenario.encoder is None else scenario.encoder.to_json(),
         "reader": None if scenario.reader is None else scenario.reader.to_json(),
+        "embedding": None if scenario.embedding is None else scenario.embedding.to_json(),
     }
 
 

@@ -9,13 +9,14 @@ validation batch; the checkpoint is then the last one, since no label is left to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from wrssl.api import Augmentation, OptionError, VisitRates
-from wrssl.data import Scenario, prepare, spread_over_folds, stream_seed, torch_stream
+from wrssl.data import Scenario, StoredViews, prepare, spread_over_folds, stream_seed, torch_stream
 from wrssl.training.order import Order, ThinnedOrder
 
 FOLDS = 5
@@ -104,11 +105,13 @@ class TrainingData:
     noise: float
     epsilon: float
     augmentation: Augmentation | None = None
+    labeled_views: Sequence[Tensor] = ()
+    pool_views: Sequence[Tensor] = ()
 
     @classmethod
     def of(cls, scenario: Scenario, seed: int, budget: str) -> TrainingData:
         """Take over what training may see, with the validation roles assigned."""
-        roles = assign_roles(scenario.validation, seed, budget)
+        roles, made = assign_roles(scenario.validation, seed, budget), scenario.embedding
         return cls(
             scenario.labeled,
             scenario.unlabeled,
@@ -117,7 +120,17 @@ class TrainingData:
             scenario.noise,
             scenario.vat_epsilon,
             scenario.augmentation,
+            [] if made is None else [view[: len(scenario.labeled[1])] for view in made.known_views],
+            () if made is None else made.pool_views,
         )
+
+    def changes_of_pool(self, index: Tensor | slice) -> Augmentation | None:
+        """How these members of the pool may be changed: by their stored views, where they have some."""
+        return StoredViews(self.pool_views, index) if self.pool_views else self.augmentation
+
+    def changes_of_labeled(self, index: Tensor) -> Augmentation | None:
+        """The same for these labeled rows."""
+        return StoredViews(self.labeled_views, index) if self.labeled_views else self.augmentation
 
 
 class Batches:
@@ -180,7 +193,7 @@ class Batches:
 
     def _labeled_input(self, x: Tensor, rows: Tensor, step: int) -> Tensor:
         """Labeled examples as the scenario's augmentation makes them, the same for every method."""
-        inputs, augmentation = self._input(x, rows), self.data.augmentation
+        inputs, augmentation = self._input(x, rows), self.data.changes_of_labeled(rows)
         if augmentation is None:
             return inputs
         return augmentation.weak(inputs, torch_stream(self.seed, "labelled looks", step))

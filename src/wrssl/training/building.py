@@ -12,10 +12,10 @@ import torch
 
 from wrssl.api import Method, OptionError, Pool, Weighting
 from wrssl.config import FitConfig
-from wrssl.data import Scenario, prepare, stream_seed, torch_stream
+from wrssl.data import Directions, Scenario, prepare, raw_rows, stream_seed, torch_stream
 from wrssl.evaluate import is_ood
 from wrssl.fast import accelerate
-from wrssl.models import build_model, split
+from wrssl.models import build_model, set_center, split
 from wrssl.norm import convert_batchnorm, use_native_kernels
 from wrssl.registry import METHODS, WEIGHTINGS
 from wrssl.training.batches import TrainingData
@@ -87,7 +87,9 @@ class Candidate:
         outer = data.labeled if data.roles.meta is None else data.roles.meta
         parts = [data.labeled] if data.roles.meta is None else [data.labeled, data.roles.meta]
         x, y = (torch.cat([part[side] for part in parts]) for side in (0, 1))
-        embed = PoolEmbedding(scenario.unlabeled, x, self.net, self.context.device, torch_stream(seed, "embedding"))
+        rows = raw_rows if scenario.embedding is None else Directions(scenario.center)
+        generator = torch_stream(seed, "embedding")
+        embed = PoolEmbedding(scenario.unlabeled, x, self.net, self.context.device, generator, rows)
         return Pool(
             size=len(scenario.unlabeled),
             num_classes=scenario.num_classes,
@@ -108,6 +110,8 @@ def build_network(scenario: Scenario, config: FitConfig, device: torch.device) -
         own = build_model(config.model, scenario.input_shape, scenario.num_classes, generator)
     else:
         own = copy.deepcopy(config.model)
+    if len(scenario.input_shape) == 1:
+        set_center(own, scenario)
     own = convert_batchnorm(own).to(device)
     use_native_kernels(own, config.fast)
     parts = split(own, prepare(scenario.labeled[0][:2]).to(device), config.head)

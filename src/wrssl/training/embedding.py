@@ -40,9 +40,11 @@ class EmbeddedRows:
         return torch.cat([self.f(part) for part in self.pool[rows].split(CHUNK)])
 
 
-def principal_components(pool: Tensor, generator: torch.Generator) -> Projection:
-    """Those of at most 20,000 random members."""
-    return Projection.of(pool, sample_rows(len(pool), FIT_ROWS, generator).sort().values)
+def principal_components(
+    pool: Tensor, generator: torch.Generator, rows: Callable[[Tensor], Tensor] = raw_rows
+) -> Projection:
+    """Those of at most 20,000 random members, of what ``rows`` makes of stored values."""
+    return Projection.of(pool, sample_rows(len(pool), FIT_ROWS, generator).sort().values, rows)
 
 
 class PoolEmbedding:
@@ -54,11 +56,19 @@ class PoolEmbedding:
         net: the network whose features may be asked for.
         device: where it lives.
         generator: of the sample that principal components are found in.
+        rows: from stored values to what ``"raw"`` means: the values themselves, or ``Directions`` of an embedding.
     """
 
     def __init__(
-        self, pool: Tensor, known: Tensor, net: PolicyNet, device: torch.device, generator: torch.Generator
+        self,
+        pool: Tensor,
+        known: Tensor,
+        net: PolicyNet,
+        device: torch.device,
+        generator: torch.Generator,
+        rows: Callable[[Tensor], Tensor] = raw_rows,
     ) -> None:
+        self.rows = rows
         self.values, self.known_values, self.net, self.device, self.generator = pool, known, net, device, generator
         self._components: Projection | None = None
 
@@ -76,11 +86,11 @@ class PoolEmbedding:
 
     def _embedding(self, kind: str) -> Callable[[Tensor], Tensor]:
         if kind == "raw":
-            return raw_rows
+            return self.rows
         if kind == "pca":
             if self._components is None:
                 with progress.note("finding the principal components of the pool"):
-                    self._components = principal_components(self.values, self.generator)
+                    self._components = principal_components(self.values, self.generator, self.rows)
             return self._components
         if kind == "features":
             return self._features

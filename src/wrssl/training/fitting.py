@@ -36,6 +36,7 @@ from wrssl.training.checkpoints import Checkpointer
 from wrssl.training.effort import choose_steps, use_threads
 from wrssl.training.judge import judge
 from wrssl.training.loop import Trainer
+from wrssl.training.seeing import see
 
 
 @takes_options(FitConfig)
@@ -70,6 +71,7 @@ def fit_with_config(scenario: Scenario, config: FitConfig) -> Result:
             config = config.but(**chosen)
         elif folder is not None:
             check_free(folder)  # an error now, before the work; claimed when the options are found good
+        scenario, config, embedder = see(scenario, config)
         run = assemble(scenario, config)
         started = launch(config.devices, config.strategy, config.precision, accelerator)
         run.use(started)
@@ -94,6 +96,7 @@ def fit_with_config(scenario: Scenario, config: FitConfig) -> Result:
             trained = _train_all(run, config, steps, folder)
             choice = Choice.of(trained) if len(run.models) > 1 else None
             result = judge(scenario, trained[WEIGHTED], settings, choice)
+            result.embedder = embedder
         if folder is not None and started.lead:
             with storing(f"The result in {folder}", _advice(folder)):
                 result.write_outputs(folder)

@@ -113,7 +113,8 @@ def weigh_anew(trainer: Trainer, weighting: PredictionWeighting) -> NDArray[np.f
     for rows in progress.slices(len(data.unlabeled), plan.batch_size, "weighing the pool"):
         # The names of the streams are those of version 0.1.0.
         augment, attack = (torch_stream(plan.seed, f"appraisal {kind}", rows.start) for kind in ("looks", "attack"))
-        context = Context(plan.steps, plan.steps, augment, attack, data.noise, data.epsilon, data.augmentation, known)
+        changes = data.changes_of_pool(rows)
+        context = Context(plan.steps, plan.steps, augment, attack, data.noise, data.epsilon, changes, known)
         views = method.views(net, prepare(data.unlabeled[rows]).to(trainer.device), context)
         with torch.no_grad():
             logits = net.head(views.features)

@@ -151,6 +151,8 @@ class Trainer:
             self.weighting.begin(step)
             self.batches.visit(self.weighting.visits)
             request = self.weighting.request(step)
+        needs_validation = request is not None and request.outer == "validation"
+        batch = self.batches(step, needs_validation, self.weighting.wants_reference)
         context = Context(
             step,
             plan.steps,
@@ -158,12 +160,10 @@ class Trainer:
             torch_stream(seed, "attack", step),
             self.data.noise,
             self.data.epsilon,
-            self.data.augmentation,
+            self.data.changes_of_pool(batch.index),
         )
         self.net.parts.train()
         with _seeded_dropout(stream_seed(seed, "dropout", step), self._stochastic):
-            needs_validation = request is not None and request.outer == "validation"
-            batch = self.batches(step, needs_validation, self.weighting.wants_reference)
             return self.perform(batch, context, request)
 
     def _evaluate(self) -> None:

@@ -13,6 +13,7 @@ from wrssl.runs import check_free
 from wrssl.training.assembly import Assembly, assemble
 from wrssl.training.building import steps_between_evaluations
 from wrssl.training.effort import choose_steps, trial_seconds, use_threads
+from wrssl.training.seeing import see
 
 TRIED = 500  # examples whose judging is timed
 
@@ -24,11 +25,14 @@ def plan_run(scenario: Scenario, config: FitConfig) -> dict[str, Any]:
     """
     if config.out is not None:
         check_free(config.out)
+    start = time.perf_counter()
+    scenario, config, embedder = see(scenario, config)
+    seconds = {} if embedder is None else {"embedding, which is done now": time.perf_counter() - start}
     made = assemble(scenario, config)
     with use_threads(made.threads):
         start = time.perf_counter()
         made.main.prepare_weighting()
-        seconds = {"preparing the weighting": time.perf_counter() - start}
+        seconds["preparing the weighting"] = time.perf_counter() - start
         steps = choose_steps(config.steps, scenario, made.main.trainer, len(made.models), say=False)
         start = time.perf_counter()
         logits_of(made.main.net.module, scenario.unlabeled[:TRIED])

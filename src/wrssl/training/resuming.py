@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from wrssl.api import DataError, OptionError
 from wrssl.config import ARRAY, OWN_MODULE, FitConfig
 from wrssl.data import Scenario, load_scenario
-from wrssl.runs import Result, is_finished, load, lock_run, read_config
+from wrssl.embedding import OWN_EMBEDDER
+from wrssl.runs import Result, check_embedding, is_finished, load, lock_run, read_config
 from wrssl.training.assembly import describe
 from wrssl.training.fitting import fit_with_config
+from wrssl.training.seeing import see
 
 
 def resume_run(
@@ -35,6 +37,11 @@ def resume_run(
     if is_finished(folder):
         return load(folder, AbsentModule() if config["model"] == OWN_MODULE else None)
     recipe = dict(config["scenario"])
+    if config.get("embedder") == OWN_EMBEDDER:
+        raise OptionError(
+            f"The run in {folder} used an embedder of yours; go on from Python: "
+            "wrssl.fit(scenario, embedder=..., out=RUN, resume=True)."
+        )
     if "ratio" not in recipe and "folders" not in recipe:
         raise OptionError(
             "A run on your own data is resumed from Python: wrssl.fit(scenario, ..., out=RUN, resume=True)."
@@ -48,7 +55,7 @@ def resume_run(
     options = options.but(devices=devices or options.devices, strategy=strategy or options.strategy)
     with lock_run(folder, options.devices):  # before the data is read, which can take long
         if "folders" in recipe:
-            scenario = Scenario.from_folders(**recipe["folders"])
+            scenario, options, _ = see(Scenario.from_folders(**recipe["folders"]), options)
             _check_unchanged(scenario, config, folder)
         else:
             scenario = load_scenario(**recipe, data_dir=data_dir)
@@ -69,6 +76,7 @@ class AbsentModule(nn.Module):
 def _check_unchanged(scenario: Scenario, config: dict[str, Any], folder: Path) -> None:
     """A run goes on only with the files that it began with."""
     now = {**describe(scenario), "scenario": config["scenario"]}
+    check_embedding(now.pop("embedding"), config.get("embedding"), folder)
     for name, value in now.items():
         if value != config[name]:
             raise DataError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from wrssl.api import Augmentation
-from wrssl.data.augment.kinds import Photos, Shapes, Table
+from wrssl.data.augment.kinds import NOISE, Photos, Shapes, Table
 from wrssl.errors import OptionError
 
 AUGMENTATIONS = ("none", "table", "shapes", "signs", "photos")
@@ -25,13 +25,16 @@ def value_range(x: Tensor) -> tuple[float, float]:
     return float(x.min()), float(x.max())
 
 
-def augmentation_for(kind: str, shape: tuple[int, ...], limits: tuple[float, float]) -> Augmentation | None:
+def augmentation_for(
+    kind: str, shape: tuple[int, ...], limits: tuple[float, float], noise: float = NOISE
+) -> Augmentation | None:
     """The augmentation of this name for examples of this shape.
 
     Args:
         kind: one of ``AUGMENTATIONS``.
         shape: of one example, ``(F,)`` or ``(C, H, W)``.
         limits: the least and the largest value of an input of the network.
+        noise: σ of the noise that a column of a table can bear.
 
     Returns:
         An object with ``weak`` and ``strong``, or None for ``"none"``.
@@ -45,5 +48,5 @@ def augmentation_for(kind: str, shape: tuple[int, ...], limits: tuple[float, flo
         what = 'a table; use "table" or "none"' if is_table else 'images; use "shapes", "signs", "photos" or "none"'
         raise OptionError(f"augment={kind!r} does not go with examples of shape {shape}, which are {what}.")
     if kind == "table":
-        return Table()
+        return Table(noise)
     return Shapes(limits) if kind == "shapes" else Photos(shape[0], limits, mirrors=kind == "photos")

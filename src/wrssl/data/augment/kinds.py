@@ -26,7 +26,7 @@ _MOVE = 0.3  # of the side, FixMatch's
 # MNIST leaves 4 of 28 pixels around a digit, so that a digit moved farther than this loses a part of itself.
 _MOVE_SHAPES = 0.15
 # σ of the input noise that the references give Π-Model and Mean Teacher; the strong view has twice as much.
-_SIGMA = 0.15
+NOISE = 0.15
 
 
 class RandAugment:
@@ -84,7 +84,14 @@ class RandAugment:
 
 
 class Table:
-    """Rows of numbers: noise is the only change known to be harmless."""
+    """Rows of numbers: noise is the only change known to be harmless.
+
+    Args:
+        noise: σ.
+    """
+
+    def __init__(self, noise: float = NOISE) -> None:
+        self.noise = noise
 
     def weak(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """The example itself."""
@@ -93,7 +100,7 @@ class Table:
     def strong(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """Noise added: x + 2σ · n with n ~ N(0, I)."""
         noise = torch.randn(x.shape, generator=generator, dtype=x.dtype, device=generator.device)
-        return x + 2 * _SIGMA * noise.to(x.device)
+        return x + 2 * self.noise * noise.to(x.device)
 
 
 class Shapes:

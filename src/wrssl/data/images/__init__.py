@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrssl.data.images.cache import cache_folder
 from wrssl.data.images.decode import Unreadable, decode, formats, open_picture
-from wrssl.data.images.files import image_files, printable
+from wrssl.data.images.files import image_files, printable, read_text
 from wrssl.data.images.reader import ImageReader, choose_jobs, in_order, quiet
 from wrssl.data.images.store import RowWriter, open_rows
 
@@ -22,4 +22,5 @@ __all__ = [
     "open_rows",
     "printable",
     "quiet",
+    "read_text",
 ]

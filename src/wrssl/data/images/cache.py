@@ -11,12 +11,13 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy.typing as npt
 import PIL
 import PIL.ImageFile
 
@@ -34,16 +35,20 @@ class Part(NamedTuple):
     """What was read from a folder.
 
     Attributes:
-        rows: uint8 ``(N, C, H, W)``, in memory or memory-mapped.
+        rows: uint8 ``(N, C, H, W)``, or rows of an embedding ``(N, d)``; in memory or memory-mapped.
         files: the N files, sorted by name.
         skipped: names and reasons of the others.
         trouble: why nothing could be stored; None where it was, or need not be.
+        items: the N paths or texts that were embedded; empty for pixels.
+        views: further rows ``(N, d)`` of augmented versions of the items.
     """
 
-    rows: Bytes
+    rows: npt.NDArray[Any]
     files: list[ImageFile]
     skipped: list[Skipped]
     trouble: str | None
+    items: Sequence[str] = ()
+    views: tuple[npt.NDArray[Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -87,18 +87,22 @@ class ImageReader:
         Returns:
             Rows ``(N, C, H, W)``, the N paths that could be read, in order, and the others with their reasons.
         """
-        rows = np.empty((len(paths), *self.shape), dtype=np.uint8)
-        kept: list[PathKind] = []
-        skipped: list[Skipped] = []
-        places = [os.fspath(path) for path in paths]
-        with quiet(), closing(self.outcomes(places, "Reading images", progress, choose_jobs(jobs))) as outcomes:
-            for path, outcome in zip(paths, outcomes, strict=True):
+        rows, reasons = self.read_each([os.fspath(path) for path in paths], "Reading images", progress, jobs=jobs)
+        kept = [path for number, path in enumerate(paths) if number not in reasons]
+        return rows, kept, [(printable(os.fspath(paths[number])), reason) for number, reason in reasons.items()]
+
+    def read_each(
+        self, paths: Sequence[str], title: str, progress: bool | None = None, *, jobs: int | None = None
+    ) -> tuple[Bytes, dict[int, str]]:
+        """Rows ``(N, C, H, W)`` of the N files that can be read, in order; by number, why the others cannot."""
+        rows, reasons = np.empty((len(paths), *self.shape), dtype=np.uint8), dict[int, str]()
+        with quiet(), closing(self.outcomes(paths, title, progress, choose_jobs(jobs))) as outcomes:
+            for number, outcome in enumerate(outcomes):
                 if isinstance(outcome, Unreadable):
-                    skipped.append((printable(os.fspath(path)), outcome.reason))
+                    reasons[number] = outcome.reason
                 else:
-                    rows[len(kept)] = outcome
-                    kept.append(path)
-        return rows[: len(kept)], kept, skipped
+                    rows[number - len(reasons)] = outcome
+        return rows[: len(paths) - len(reasons)], reasons
 
     def outcomes(
         self, paths: Sequence[str], title: str, progress: bool | None, jobs: int
