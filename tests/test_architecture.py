@@ -19,7 +19,7 @@ FLOORS = [  # from the ground up; a room may import from its own floor and below
     {"hypergrad", "norm", "fast", "parallel", "data", "models"},
     {"methods", "weighting", "priors", "embedding"},
     {"training", "evaluate", "runs"},
-    {"auditing", "estimator", "demo"},
+    {"auditing", "estimator", "demo", "demo_photos"},
     {"cli", "__main__", "__init__"},
 ]
 FACADE = "__init__"

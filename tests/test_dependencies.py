@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULE = {"scikit-learn": "sklearn", "pillow": "PIL"}  # where the module is not called like the package
 WITH_OTHERS = {"threadpoolctl", "markupsafe"}  # of scikit-learn, of jinja2
 # Of extras, and of Python on Windows.
-OPTIONAL = {"lightning_fabric", "msvcrt", "onnx", "onnxruntime", "tokenizers", "transformers", "timm"}
+OPTIONAL = {"distributed", "lightning_fabric", "msvcrt", "onnx", "onnxruntime", "tokenizers", "transformers", "timm"}
 DISTRIBUTIONS = {  # folder: what it may import beside its own base dependencies
     "reproduction": {"wrssl", "wrssl_reproduction", "distributed"},  # the last one of its extra
     "benchmarks": {"wrssl", "wrssl_bench"},

@@ -105,6 +105,11 @@ def _positive(name: str, value: Any) -> None:
         raise OptionError(f"{name} must be a number above 0, not {value!r}.")
 
 
+def _not_negative(name: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+        raise OptionError(f"{name} must be a number of at least 0, not {value!r}.")
+
+
 @dataclass(frozen=True)
 class FitConfig:
     """The options of one run, checked; see the help text of each field."""
@@ -184,6 +189,12 @@ class FitConfig:
         whole(2, ", since batch norm needs statistics"),
     )
     lr: float | None = option(None, "Learning rate; default the method's.", _positive)
+    weight_decay: float | None = option(
+        None,
+        "Adds this times half the sum of squared parameters to the loss; default 0, for the model linear 1/(10 n) with "
+        "n labels, as in logistic regression with C=10.",
+        _not_negative,
+    )
     budget: str = option(
         "halves",
         "halves splits the validation set into a meta and a select half; paper uses all of it for both.",

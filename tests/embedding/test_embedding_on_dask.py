@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import pytest
@@ -266,6 +267,38 @@ def test_a_worker_that_does_not_know_the_embedder_is_one_sentence(address, lette
         EMBEDDERS.register("here only")(type(letters))
         with pytest.raises(OptionError, match="A worker of the cluster cannot embed: There is no embedder 'here only'"):
             embed_on_dask(["a"], "here only", address=address)
+
+
+class Stub:
+    """A client of workers that are not there, or that hold other versions."""
+
+    def __init__(self, versions):
+        self.versions = versions
+
+    def run(self, function, package, on_error):
+        assert (function("wrssl"), package, on_error) == (version("wrssl"), "wrssl", "return")
+        return self.versions
+
+    def nthreads(self):
+        return {}
+
+    def next_batch(self, block):
+        return []
+
+
+@pytest.mark.parametrize(
+    ("found", "message"), [("0.0.1", "has wrssl 0.0.1; install"), (PackageNotFoundError("wrssl"), "has no wrssl;")]
+)
+def test_a_worker_with_another_version_is_named_before_a_task_ends_it(found, message):
+    versions = {"tcp://good:1": version("wrssl"), "tcp://bad:2": found}
+    with pytest.raises(OptionError, match=f"The worker tcp://bad:2 {message}"):
+        distributed.Cluster(Stub(versions)).check(None)
+
+
+def test_a_cluster_that_lost_all_workers_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(distributed, "GONE", 0.05)
+    with pytest.raises(WRSSLError, match="All workers of the cluster are gone"):
+        distributed.Cluster(Stub({}))._ended(Stub({}))
 
 
 def test_a_mistake_of_the_embedder_is_said_as_on_one_machine(on_dask):

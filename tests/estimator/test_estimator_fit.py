@@ -59,7 +59,7 @@ GIVEN = {
     "method": "pl", "weights": "wr-cluster", "bn": "frozen", "model": "mlp-nobn", "steps": 3, "device": "cpu",
     "gate": "cosine", "method_options": {"threshold": 0.5}, "weight_options": {"K": 3}, "batch_size": 7, "lr": 0.01,
     "head": "head", "threads": 2, "fast": False, "false_drop_rate": 0.2, "precision": "bf16-mixed",
-    "embedder": "none", "views": 2,
+    "embedder": "none", "views": 2, "weight_decay": 0.01,
 }  # fmt: skip
 
 

@@ -140,7 +140,7 @@ def test_default_distributions_are_those_of_torch() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_names() -> None:
-    with pytest.raises(OptionError, match=r"'resnet'.*auto, mlp, lenet, small_cnn, linear, two-layer, wrn-28-2.*lenet-nobn"):
+    with pytest.raises(OptionError, match=r"'resnet'.*auto, mlp, lenet, small_cnn, linear, .*wrn-28-2.*lenet-nobn"):
         build_model("resnet", (2,), 2, seeded())
 
 

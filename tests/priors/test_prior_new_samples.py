@@ -104,7 +104,8 @@ def test_from_too_few_rows_there_is_no_scorer():
 
 def test_a_transform_that_cannot_be_stored_is_a_sentence():
     known, labels, pool = samples()
-    with pytest.raises(OptionError, match=r"^New samples can be scored with raw_rows, Directions or a Projection, not <function"):
+    message = r"^New samples can be scored with raw_rows, Directions or a Projection, not <function"
+    with pytest.raises(OptionError, match=message):
         PriorScorer.of(fit_prior(known, labels, pool, 7, ("linear",)), lambda x: x)
 
 

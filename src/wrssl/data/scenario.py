@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NOISE = 0.15
 _SHOWN = 5
 TABLE, EMBEDDING = "table", "embedding"  # what rows (N, F) may be
-ROW_NOISE, ROW_EPSILON = 0.15, 0.5  # σ and ε of rows of an embedding, in units of their spread
+ROW_NOISE, ROW_EPSILON = 0.15, 0.15  # σ and ε of rows of an embedding, in units of their spread
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,12 @@ HEAD = struct.Struct("<8sQII")
 MAGIC = b"wrssl-em"
 KEY = 16  # bytes of a content hash
 ENDING, PART = ".rows", ".part-"
-SMALL = 4096  # rows; smaller segments are merged when there are more than MANY
+SMALL = 1 << 26  # bytes; smaller segments are merged when there are more than MANY at the end of a run,
 MANY = 8
+MOST = 64  # or more than that before: an open segment is an open file, of which a process may have about 1,000
 IN_MEMORY = 1 << 28  # bytes up to which the rows of a run are collected in memory, else in a file without a name
 _PIECE = 1 << 24
+_AT_ONCE = 4096  # rows
 _STALE = 86_400  # s; what a killed program left
 LIMIT = 20 << 30  # bytes, unless $WRSSL_CACHE_LIMIT says otherwise (a number of gigabytes)
 
@@ -100,12 +102,14 @@ def write_whole(target: Path, *parts: bytes | memoryview) -> None:
         raise
 
 
-def write_segment(folder: Path, keys: Keys, rows: Halves) -> Path:
-    """A new segment, whole or not at all."""
-    hashes, values = np.ascontiguousarray(keys).tobytes(), np.ascontiguousarray(rows, np.float16).data
-    head = HEAD.pack(MAGIC, len(keys), rows.shape[1], zlib.crc32(values, zlib.crc32(hashes)))
+def write_segment(folder: Path, keys: Keys, *tables: Halves) -> Path:
+    """A new segment with the rows of these tables, whole or not at all."""
+    parts = [np.ascontiguousarray(keys).tobytes(), *(np.ascontiguousarray(rows, np.float16).data for rows in tables)]
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
     target = folder / f"{time.time_ns():020d}-{secrets.token_hex(4)}{ENDING}"
-    write_whole(target, head, hashes, values)
+    write_whole(target, HEAD.pack(MAGIC, len(keys), tables[0].shape[1], found), *parts)
     return target
 
 
@@ -134,7 +138,7 @@ class RowCache:
         self._order: tuple[npt.NDArray[np.bytes_], npt.NDArray[np.intp]] | None = None
 
     def places(self, keys: Keys) -> npt.NDArray[np.int64]:
-        """Where the row of each key is, counted over all segments; −1 for one that is missing."""
+        """Where the row of each key is, counted over all segments, until rows are added; −1 for one that is missing."""
         known, order = self._sorted()
         if not len(known):
             return np.full(len(keys), -1, dtype=np.int64)
@@ -152,6 +156,7 @@ class RowCache:
                 self.trouble = error.strerror or str(error)
         self._segments.append(segment)
         self._order = None
+        self._join(MOST)
 
     def take(self, places: npt.NDArray[np.int64]) -> Halves:
         """The rows at these places, in this order: in memory, or in a file that nobody else can see.
@@ -164,8 +169,8 @@ class RowCache:
             if len(places) == size and np.array_equal(places, np.arange(start, start + size)):
                 return segment.rows
         table = empty_rows(len(places), self.dim, self.folder)
-        for low in range(0, len(places), SMALL):
-            some = places[low : low + SMALL]
+        for low in range(0, len(places), _AT_ONCE):
+            some = places[low : low + _AT_ONCE]
             owner = np.searchsorted(starts, some, side="right") - 1
             for number in np.unique(owner).tolist():
                 mine = np.flatnonzero(owner == number)
@@ -173,21 +178,35 @@ class RowCache:
         return table
 
     def merge(self) -> None:
-        """Make one file of many small ones, so that their number stays bounded; what is open stays as it is."""
+        """Make one file of many small ones, so that their number stays bounded; remove what killed programs left."""
         if self.folder is None or self.trouble is not None:
             return
+        self._join(MANY)
         with suppress(OSError):
-            small = [(s.path, s) for s in self._segments if s.path is not None and len(s.keys) < SMALL]
-            if len(small) > MANY:
-                keys = np.concatenate([segment.keys for _, segment in small])
-                rows = np.concatenate([segment.rows for _, segment in small])
-                _, first = np.unique(_comparable(keys), return_index=True)
-                write_segment(self.folder, keys[first], rows[first])
-                for path, _ in small:
-                    path.unlink()
             for path in self.folder.glob(PART + "*"):
                 if time.time() - path.stat().st_mtime > _STALE:
                     path.unlink()
+
+    def _join(self, most: int) -> None:
+        """Make one of the small files where there are more than so many; the rows go from file to file."""
+        small = [(s.path, s) for s in self._segments if s.path is not None and s.rows.nbytes < SMALL]
+        if self.folder is None or self.trouble is not None or len(small) <= most:
+            return
+        with suppress(OSError):
+            keys = np.concatenate([segment.keys for _, segment in small])
+            first = np.zeros(len(keys), dtype=np.bool_)
+            first[first_of_each(keys)] = True
+            ends = np.cumsum([len(segment.keys) for _, segment in small])
+            kept = [s.rows if mask.all() else s.rows[mask]
+                    for (_, s), mask in zip(small, np.split(first, ends[:-1]), strict=True)]  # fmt: skip
+            whole = open_segment(write_segment(self.folder, keys[first], *kept), self.dim)
+            if whole is None:
+                return
+            gone = {path for path, _ in small}
+            self._segments = [*(segment for segment in self._segments if segment.path not in gone), whole]
+            self._order = None
+            for path in gone:
+                path.unlink(missing_ok=True)  # another program may have merged them too
 
     def _sorted(self) -> tuple[npt.NDArray[np.bytes_], npt.NDArray[np.intp]]:
         if self._order is None:
@@ -196,6 +215,11 @@ class RowCache:
             order = np.argsort(together, kind="stable")
             self._order = together[order], order
         return self._order
+
+
+def first_of_each(keys: Keys) -> npt.NDArray[np.intp]:
+    """The first place of each key, in ascending order."""
+    return np.sort(np.unique(_comparable(keys), return_index=True)[1])
 
 
 def _comparable(keys: Keys) -> npt.NDArray[np.bytes_]:

@@ -19,15 +19,17 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, nullcontext
-from functools import lru_cache
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from wrssl.data import Embedded
 from wrssl.data.images import choose_jobs, formats, quiet
 from wrssl.embedding.embedder import IMAGE, Embedder, FloatRows, find_embedder
-from wrssl.embedding.pipeline import Batch, Embedded, embed_items
+from wrssl.embedding.pipeline import Batch, embed_items
 from wrssl.errors import DataError, OptionError, WRSSLError
 from wrssl.registry import load_plugin
 
@@ -39,6 +41,10 @@ PART = 64  # items per task: half a second of photographs, against a millisecond
 AHEAD = 3  # tasks per thread of the cluster that are under way, so that no worker waits for the caller
 CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # reaches them too, and the caller ends them
 LOOK = 5.0  # seconds between two looks at how many threads there are: workers come and go
+GONE = 60.0  # seconds without any worker
+POLL = 0.02  # seconds between two looks for results; tasks take longer, and others are under way
+A = TypeVar("A")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -152,53 +158,78 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._threads, self._looked = 1, -LOOK
+        self._threads, self._looked, self._seen = 0, -LOOK, time.monotonic()
 
     def check(self, embedder: ByName) -> None:
         """Say what is missing on the workers before files are read."""
-        task = self._client.submit(check_on_worker, embedder, pure=False)
-        try:
-            missing = outcome(task)
-        except (ImportError, AttributeError, RuntimeError) as error:  # how dask reports a task that cannot be opened
-            missing = f"{type(error).__name__}: {error.__cause__ or error}."
+        self._check_versions()
+        missing = next(self._results(check_on_worker, iter([embedder])))[1]
         if missing is not None:
             raise OptionError(f"A worker of the cluster cannot embed: {missing}")
+
+    def _check_versions(self) -> None:
+        """A worker that cannot import what a task names ends itself, and so every worker would."""
+        with suppress(PackageNotFoundError):  # this process runs from a folder of source files
+            mine = version("wrssl")
+            for place, found in self._client.run(version, "wrssl", on_error="return").items():
+                if found != mine:
+                    there = "no wrssl" if isinstance(found, Exception) else f"wrssl {found}"
+                    raise OptionError(f"The worker {place} has {there}; install {mine} there and start it again.")
 
     def __call__(
         self, work: Callable[[Batch], T], batches: Sequence[Batch], threads: int
     ) -> Generator[tuple[Batch, T], None, None]:
         """Each batch with what ``work`` gives for it, as they end; a worker's own threads count, not ``threads``."""
+        with closing(self._results(partial(on_worker, work), self._parts(batches))) as found:
+            for part, results in found:
+                yield from zip(part, results, strict=True)
+
+    def _results(self, function: Callable[[A], R], parts: Iterator[A]) -> Generator[tuple[A, R], None, None]:
+        """Each part with what ``function`` gives for it on a worker, as they end; few are under way at a time."""
         from distributed import as_completed
 
-        parts = self._parts(batches)
-        running: dict[Future[list[T]], list[Batch]] = {}
+        running: dict[Future[R], A] = {}
         done = as_completed(loop=self._client.loop)  # type: ignore[no-untyped-call]
         try:
             while True:
-                for part in islice(parts, max(0, AHEAD * self._width() - len(running))):
-                    task = self._client.submit(on_worker, work, part, pure=False)
+                for part in islice(parts, max(0, AHEAD * max(1, self._width()) - len(running))):
+                    task = self._client.submit(function, part, pure=False)
                     running[task] = part
                     done.add(task)  # type: ignore[no-untyped-call]
                 if not running:
                     return
-                task = next(done)
-                found = outcome(task)
-                yield from zip(running.pop(task), found, strict=True)
+                for task in self._ended(done):
+                    found = outcome(task)
+                    yield running.pop(task), found
         finally:
             self._client.cancel(list(running))  # type: ignore[no-untyped-call]
+
+    def _ended(self, done: Any) -> list[Any]:
+        """Tasks that have ended since the last call; waits for one, but not for a cluster without workers."""
+        while not (found := done.next_batch(block=False)):
+            if self._width() == 0 and time.monotonic() - self._seen > GONE:
+                raise WRSSLError(
+                    "All workers of the cluster are gone; rows that arrived are kept, so look at what the workers said "
+                    "last, start them and run the same command again."
+                )
+            time.sleep(POLL)
+        return list(found)
 
     def _parts(self, batches: Sequence[Batch]) -> Iterator[list[Batch]]:
         """Several batches to a task, fewer where there would be too few tasks for all workers."""
         size = max((len(batch.numbers) for batch in batches[:1]), default=1)
-        step = max(1, min(PART // size, len(batches) // (2 * AHEAD * self._width())))
+        step = max(1, min(PART // size, len(batches) // (2 * AHEAD * max(1, self._width()))))
         return (list(batches[low : low + step]) for low in range(0, len(batches), step))
 
     def _width(self) -> int:
         """The threads of all workers, as of late."""
-        if time.monotonic() - self._looked > LOOK:
-            found = self._client.nthreads()  # type: ignore[no-untyped-call]
-            self._threads = max(1, sum(found.values()))
-            self._looked = time.monotonic()
+        now = time.monotonic()
+        if now - self._looked > LOOK:
+            self._looked = now
+            with suppress(OSError):  # of a scheduler that went away its tasks tell
+                self._threads = sum(self._client.nthreads().values())  # type: ignore[no-untyped-call]
+        if self._threads:
+            self._seen = now
         return self._threads
 
 
@@ -237,13 +268,11 @@ def connected(address: str | None, jobs: int | None) -> Iterator[Cluster]:
         raise OptionError('A Dask cluster needs dask; install it with: pip install "wrssl[distributed]"') from error
     if address is None:
         # No limit of memory: dask would end a process for the network that it opens, where it has many processors.
-        with (
-            LocalCluster(  # type: ignore[no-untyped-call]
-                n_workers=choose_jobs(jobs), threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0,
-                silence_logs=logging.CRITICAL, preload=[CTRL_C],
-            ) as processes,
-            Client(processes, set_as_default=False) as client  # type: ignore[no-untyped-call],
-        ):  # fmt: skip
+        processes = LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=choose_jobs(jobs), threads_per_worker=1, dashboard_address="127.0.0.1:0", memory_limit=0,
+            silence_logs=logging.CRITICAL, preload=[CTRL_C],
+        )  # fmt: skip
+        with processes, Client(processes, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             yield Cluster(client)
         return
     try:

@@ -9,13 +9,14 @@ program goes on where it stopped.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ import numpy.typing as npt
 from wrssl import progress
 from wrssl.data import Embedded
 from wrssl.data.images import Unreadable, choose_jobs, formats, in_order, quiet
-from wrssl.embedding.cache import Halves, Keys, RowCache, as_halves, as_keys, keep_within, limit
+from wrssl.embedding.cache import KEY, Halves, Keys, RowCache, as_halves, as_keys, first_of_each, keep_within, limit
 from wrssl.embedding.embedder import IMAGE, Embedder
 from wrssl.embedding.items import content, key_of, opened
 from wrssl.embedding.views import augmented
@@ -49,6 +50,40 @@ class Batch(NamedTuple):
     keys: list[bytes]
 
 
+class Batches(Sequence[Batch]):
+    """Some of the items, a batch at a time; they are taken out when a batch is asked for: a pool may be on disk.
+
+    Args:
+        items: all of them.
+        keys: their hashes, uint8 (n, KEY).
+        numbers: which ones.
+        size: items in a batch.
+    """
+
+    def __init__(
+        self, items: Sequence[Any], keys: npt.NDArray[np.uint8], numbers: npt.NDArray[np.intp], size: int
+    ) -> None:
+        self.numbers = numbers
+        self._items, self._keys, self._size = items, keys, size
+        self._lock = threading.Lock()  # what gives the items need not bear several threads
+
+    def __len__(self) -> int:
+        return -(-len(self.numbers) // self._size)
+
+    @overload
+    def __getitem__(self, place: int) -> Batch: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Batch]: ...
+    def __getitem__(self, place: int | slice) -> Batch | list[Batch]:
+        if isinstance(place, slice):
+            return [self[k] for k in range(*place.indices(len(self)))]
+        start = range(len(self))[place] * self._size
+        cut = self.numbers[start : start + self._size]
+        with self._lock:
+            items = [self._items[number] for number in cut.tolist()]
+        return Batch(cut.tolist(), items, [key.tobytes() for key in self._keys[cut]])
+
+
 class Spread(Protocol):
     """Where batches are worked on."""
 
@@ -62,8 +97,12 @@ def over_threads(
     work: Callable[[Batch], T], batches: Sequence[Batch], threads: int
 ) -> Generator[tuple[Batch, T], None, None]:
     """Threads of this process, in order."""
-    with closing(in_order(work, batches, threads, 1)) as found:
-        yield from zip(batches, found, strict=True)
+
+    def both(batch: Batch) -> tuple[Batch, T]:
+        return batch, work(batch)
+
+    with closing(in_order(both, batches, threads, 1)) as found:
+        yield from found
 
 
 def embed_items(
@@ -100,7 +139,7 @@ def embed_items(
         store = RowCache(folder, embedder.dim)
         missing = pool.missing(store, embedder.batch)
         title = f"embedding with {embedder.fingerprint.split('-')[0]}" + (f", view {view}" if view else "")
-        with quiet(), progress.bar(title, sum(len(batch.numbers) for batch in missing), show=show) as tick:
+        with quiet(), progress.bar(title, len(missing.numbers), show=show) as tick:
             made = spread(partial(embed_batch, embedder, view), missing, threads if embedder.parallel else 1)
             computed += _keep(made, pool, store, tick)
         store.merge()
@@ -118,10 +157,10 @@ def folder_name(fingerprint: str) -> str:
 
 @dataclass
 class _Pool:
-    """The items with the hashes of their contents, and the reasons of those that cannot be read."""
+    """The items with the hashes of their contents, uint8 (n, KEY), and the reasons of those that cannot be read."""
 
     items: Sequence[Any]
-    keys: list[bytes]
+    keys: npt.NDArray[np.uint8]
     reasons: dict[int, str] = field(default_factory=dict)
 
     def readable(self) -> npt.NDArray[np.bool_]:
@@ -132,33 +171,27 @@ class _Pool:
 
     def hashes(self, numbers: npt.NDArray[np.intp]) -> Keys:
         """Of these items."""
-        return as_keys([self.keys[number] for number in numbers.tolist()])
+        return self.keys[numbers].view(f"V{KEY}").reshape(-1)
 
-    def batches(self, numbers: Sequence[int], size: int) -> list[Batch]:
-        """These items, ``size`` at a time."""
-        cuts = [list(numbers[low : low + size]) for low in range(0, len(numbers), size)]
-        return [Batch(cut, [self.items[i] for i in cut], [self.keys[i] for i in cut]) for cut in cuts]
-
-    def missing(self, store: RowCache, size: int) -> list[Batch]:
+    def missing(self, store: RowCache, size: int) -> Batches:
         """What the store lacks; of items with equal contents the first one only."""
         present = np.flatnonzero(self.readable())
-        first: dict[bytes, int] = {}
-        for number in present[store.places(self.hashes(present)) < 0].tolist():
-            first.setdefault(self.keys[number], number)
-        return self.batches(list(first.values()), size)
+        new = present[store.places(self.hashes(present)) < 0]
+        return Batches(self.items, self.keys, new[first_of_each(self.hashes(new))], size)
 
     def leave_out(self, bad: dict[bytes, str]) -> None:
         """All items with these contents, which cannot be opened."""
-        for number, key in enumerate(self.keys if bad else ()):
-            if key in bad:
-                self.reasons.setdefault(number, bad[key])
+        for number in np.flatnonzero(self.readable()).tolist() if bad else ():
+            reason = bad.get(self.keys[number].tobytes())
+            if reason is not None:
+                self.reasons[number] = reason
 
 
 def _hashed(items: Sequence[Any], kind: str, threads: int, show: bool | None, spread: Spread) -> _Pool:
-    pool = _Pool(items, [b""] * len(items))
+    pool = _Pool(items, np.zeros((len(items), KEY), dtype=np.uint8))
     if kind != IMAGE or not all(isinstance(item, (str, os.PathLike)) for item in items):
         spread = over_threads  # to send what is in memory takes longer than to hash it
-    batches = pool.batches(range(len(items)), _HASHED_AT_ONCE)
+    batches = Batches(items, pool.keys, np.arange(len(items)), _HASHED_AT_ONCE)
     with (
         progress.bar("reading what is to be embedded", len(items), show=show) as tick,
         closing(spread(partial(hash_batch, kind), batches, threads)) as found,
@@ -168,7 +201,7 @@ def _hashed(items: Sequence[Any], kind: str, threads: int, show: bool | None, sp
                 if isinstance(key, Unreadable):
                     pool.reasons[number] = key.reason
                 else:
-                    pool.keys[number] = key
+                    pool.keys[number] = np.frombuffer(key, dtype=np.uint8)
             tick(len(batch.numbers))
     return pool
 

@@ -7,7 +7,7 @@ model with the recorded pass of ``trace.py``.
 
 from __future__ import annotations
 
-from wrssl.models.build import build_model, init_default, list_models, outline_model
+from wrssl.models.build import build_model, init_default, list_models, outline_model, training_habit
 from wrssl.models.images import FitSize, channels_last
 from wrssl.models.networks import MLP, LeNet, SmallCNN
 from wrssl.models.rows import LinearOnRows, TwoLayerOnRows, UnitRows, set_center
@@ -32,5 +32,6 @@ __all__ = [
     "outline_model",
     "set_center",
     "split",
+    "training_habit",
     "undisturbed",
 ]

@@ -5,7 +5,8 @@ A network is a factory in the registry ``MODELS``, in the package or in a file o
     @wrssl.register_model("mine")
     def mine(input_shape, num_classes, batch_norm): ...  # an nn.Module whose last layer is nn.Linear; or its class
 
-Optional facts beside the name: ``images=True`` refuses tables, and ``init(model, generator)`` sets every parameter and
+Optional facts beside the name: ``images=True`` refuses tables, ``lr`` and ``C`` say how the network is trained
+(``training_habit``), and ``init(model, generator)`` sets every parameter and
 buffer of a model that was built without memory. All networks of the package have both. A model without ``init`` is
 initialized by its own constructors, whose random numbers follow from the same generator. A factory that takes no
 ``batch_norm`` has no variant ``-nobn``.
@@ -88,6 +89,28 @@ def outline_model(name: str, input_shape: Sequence[int], num_classes: int) -> nn
     except Exception:  # whatever a user's factory raises when its tensors hold no values
         model = None
     return model if model is not None and _is_restorable(model) else recipe.build(torch.Generator())
+
+
+@dataclass(frozen=True)
+class Habit:
+    """How a network is trained where the user does not say it; None leaves it to the method.
+
+    Attributes:
+        lr: initial learning rate.
+        weight_decay: μ.
+    """
+
+    lr: float | None = None
+    weight_decay: float = 0.0
+
+
+def training_habit(model: Any, labels: int) -> Habit:
+    """What was registered beside the network of this name: ``lr``, and ``C`` for μ = 1/(C n).
+
+    With n labeled rows that is the penalty of logistic regression with this C, whose loss is a sum over the rows.
+    """
+    facts = MODELS.facts(model) if isinstance(model, str) and model in MODELS.names() else {}
+    return Habit(facts.get("lr"), 1 / (facts["C"] * labels) if "C" in facts else 0.0)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from wrssl.config import FitConfig
 from wrssl.data import Directions, Scenario, prepare, raw_rows, stream_seed, torch_stream
 from wrssl.evaluate import is_ood
 from wrssl.fast import accelerate
-from wrssl.models import build_model, set_center, split
+from wrssl.models import build_model, set_center, split, training_habit
 from wrssl.norm import convert_batchnorm, use_native_kernels
 from wrssl.registry import METHODS, WEIGHTINGS
 from wrssl.training.batches import TrainingData
@@ -48,13 +48,15 @@ class BuildContext:
         method: Method = METHODS.create(config.method, config.method_options)
         weighting: Weighting = WEIGHTINGS.create(config.weights, config.weight_options)
         gate = make_gate(config.gate, method)
-        rate = method.lr if config.lr is None else config.lr
+        habit = training_habit(config.model, len(self.data.labeled[1]))
+        rate = config.lr or habit.lr or method.lr
         if not rate > 0:
             raise OptionError(f"lr must be above 0, but it is {rate}.")
+        decay = habit.weight_decay if config.weight_decay is None else config.weight_decay
         net = build_network(self.scenario, config, self.device)
         method.setup(net)
         title = f"{config.method} · {config.weights} · {config.bn}"
-        return Candidate(self, net, method, weighting, gate, rate, title)
+        return Candidate(self, net, method, weighting, gate, rate, title, decay)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Candidate:
     gate: Gate | None
     lr: float
     title: str
+    weight_decay: float = 0.0
 
     def prepare_weighting(self) -> None:
         """Let the weighting see the pool; can take a while."""
@@ -77,7 +80,8 @@ class Candidate:
     def trainer(self, steps: int, callbacks: Sequence[Callback] = ()) -> Trainer:
         """For so many steps."""
         config = self.context.config
-        plan = Plan(steps, config.batch_size, self.lr, config.seed, steps_between_evaluations(steps))
+        every = steps_between_evaluations(steps)
+        plan = Plan(steps, config.batch_size, self.lr, config.seed, every, self.weight_decay)
         context = self.context
         return Trainer(context.data, self.net, self.method, self.weighting, plan, context.device, callbacks, self.gate)
 

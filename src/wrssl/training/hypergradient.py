@@ -115,10 +115,16 @@ def network_problem(
 
 
 class HypergradientEstimator:
-    """Runs the estimate of one training run and keeps the eigenvector that warm-starts λmax between updates."""
+    """Runs the estimate of one training run and keeps the eigenvector that warm-starts λmax between updates.
 
-    def __init__(self, net: PolicyNet, method: Method) -> None:
-        self.net, self.method = net, method
+    Args:
+        net: the network.
+        method: whose loss is weighted.
+        ridge: μ, the weight decay of the training, which is part of L_T.
+    """
+
+    def __init__(self, net: PolicyNet, method: Method, ridge: float = 0.0) -> None:
+        self.net, self.method, self.ridge = net, method, ridge
         self.eigenvector: Tensor | None = None
         self.eigenvalue: Tensor | None = None
         self.updates = 0
@@ -138,7 +144,8 @@ class HypergradientEstimator:
             problem = head_problem(self.net, self.method, rows, request)
         else:
             problem = network_problem(self.net, self.method, rows, request)
-            problem.known = gradient
+            problem.known = None if self.ridge else gradient  # that of the step is without the ridge
+        problem.ridge = self.ridge
         warm = 1 if self.eigenvector is not None else 10  # products for λmax
         estimate = implicit_hypergradient(
             problem,

@@ -37,6 +37,7 @@ class Plan:
         lr: initial learning rate.
         seed: of every stream of random numbers.
         eval_every: steps between two evaluations on the select set.
+        weight_decay: μ; adds μ/2 ‖θ‖² to the loss.
     """
 
     steps: int
@@ -44,6 +45,7 @@ class Plan:
     lr: float
     seed: int
     eval_every: int
+    weight_decay: float = 0.0
 
 
 @dataclass
@@ -97,7 +99,7 @@ class Trainer:
         self.data, self.net, self.method, self.weighting = data, net, method, weighting
         self.plan, self.device, self.callbacks = plan, device, list(callbacks)
         parameters = [p for p in net.module.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.Adam(parameters, lr=plan.lr, fused=True)
+        self.optimizer = torch.optim.Adam(parameters, lr=plan.lr, weight_decay=plan.weight_decay, fused=True)
         self.perform = TrainingStep(net, method, weighting, self.optimizer, gate)
         self.batches = Batches(data, plan.batch_size, plan.seed, device)
         self.best, self.history, self.tally = Best(), list[dict[str, Any]](), Tally()

@@ -65,7 +65,7 @@ class TrainingStep:
         gate: Gate | None = None,
     ) -> None:
         self.net, self.method, self.weighting, self.optimizer, self.gate = net, method, weighting, optimizer, gate
-        self.hypergradient = HypergradientEstimator(net, method)
+        self.hypergradient = HypergradientEstimator(net, method, optimizer.param_groups[0].get("weight_decay", 0.0))
         self.guard = StepGuard(optimizer, [net.module, *method.networks()])
         self._trained = [p for group in optimizer.param_groups for p in group["params"]]
         head = {id(p) for p in net.head.parameters()}
