@@ -64,7 +64,7 @@ mutants: $(TOOLS)
 campaign: $(TOOLS)
 	@mkdir -p $(CAMPAIGN)
 	@OMP_NUM_THREADS=1 WRSSL_PROFILE=campaign WRSSL_RECORD=$(CAMPAIGN)/properties.csv $(BIN)/python -m pytest \
-		tests/trust -m "campaign or not campaign" -p no:xdist --timeout 7200 $(ARGS)
+		tests/trust tests/embedding/test_killed_fits.py -m "campaign or not campaign" -p no:xdist --timeout 7200 $(ARGS)
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/programs/campaign_kills.py --out $(CAMPAIGN)/kills.csv
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/programs/soak.py --out $(CAMPAIGN)/soak.csv
 

@@ -8,8 +8,8 @@ import math
 import pytest
 
 from wrssl.registry import WEIGHTINGS
-from wrssl_bench import against_torch, pool_size
-from wrssl_bench.report import Key, known_keys
+from wrssl_bench import against_torch, embedding, pool_size
+from wrssl_bench.report import Key, known_keys, left_out
 from wrssl_bench.timing import Figure
 
 AT_MOST = {
@@ -26,7 +26,10 @@ AT_MOST = {
     "bytes_per_member": 24,
     "import_seconds_over_torch": 1.15,
     "help_seconds": 0.5,
+    "photos_end_to_end_seconds": 60,
+    "photos_again_seconds": 15,
 }
+AT_LEAST = {"naive_over_ours_vat": 2.0, "embed_over_onnxruntime": 0.85, "embed_over_torch_eager": 3.0}
 
 
 @pytest.fixture
@@ -38,8 +41,10 @@ def no_processes(monkeypatch):
 
     monkeypatch.setattr(pool_size, "output_of", here)
     monkeypatch.setattr(against_torch, "output_of", here)
+    monkeypatch.setattr(embedding, "output_of", here)
     yield
     pool_size._probes.cache_clear()
+    embedding.whole_runs.cache_clear()
 
 
 @pytest.mark.usefixtures("no_processes", "global_rng_untouched")
@@ -57,7 +62,9 @@ def test_bounds():
     assert {name: known[name].at_most for name in AT_MOST if name in known} == {
         name: bound for name, bound in AT_MOST.items() if name in known
     }
-    assert known["naive_over_ours_vat"].at_least == 2
+    assert {name: known[name].at_least for name in AT_LEAST if name in known} == {
+        name: bound for name, bound in AT_LEAST.items() if name in known
+    }
     assert known["naive_over_ours_vat"].bound() == "≥ 2"
 
 
@@ -80,3 +87,4 @@ def test_a_key_whose_weighting_is_missing_is_left_out(monkeypatch):
     assert not {"l2rw_over_base", "mwn_over_base", "ds3l_over_base", "wrdefault_over_base_vat"} & set(known_keys())
     monkeypatch.setattr(WEIGHTINGS, "names", lambda: ["ds3l"])
     assert "ds3l_over_base" in known_keys()
+    assert left_out()["mwn_over_base"] == "the weighting mwn"

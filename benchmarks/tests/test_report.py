@@ -79,3 +79,16 @@ def test_the_processor(tmp_path):
     file.write_text("processor\t: 0\nmodel name\t: Abacus 3000 @ 2 Hz\n")
     assert report.processor(file) == "Abacus 3000 @ 2 Hz"
     assert isinstance(report.processor(tmp_path / "nowhere"), str)
+
+
+def test_what_cannot_be_measured_here_is_said(two_keys, monkeypatch, capsys):
+    missing = report.Key("far", lambda effort: Figure(1.0, 0.0), "", possible=lambda: False, needs="a telescope")
+    monkeypatch.setattr(report, "_TABLE", [*report._TABLE, missing])
+    report.run_bench(as_json=True)
+    printed = capsys.readouterr()
+    assert "far is left out, it needs a telescope\n" in printed.err
+    assert "far" not in json.loads(printed.out)
+    report.run_bench(["fast"], as_json=True)
+    assert "far" not in capsys.readouterr().err
+    with pytest.raises(OptionError, match="far cannot be measured here; it needs a telescope"):
+        report.run_bench(["far"])

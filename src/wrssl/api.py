@@ -1,8 +1,7 @@
 """The contracts: what a base method, a weighting and a solver provide, and the errors that a user can cause.
 
-Everything else in the package depends on this file, and this file on nothing but the errors. ``B`` is the size of the
-unlabeled batch, ``C`` the number of classes, ``M`` the size of the pool, ``d`` the width of the features. A method or
-weighting inherits from its class here and overrides what it needs; hooks with an empty body are optional.
+Everything else depends on this file, and it on nothing but the errors. ``B`` is the size of the unlabeled batch, ``C``
+the number of classes, ``M`` that of members of the pool, ``d`` the width of features. Empty hooks are optional.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ class Pass(str, Enum):
     """The kinds of backbone pass; a batch-statistics policy (norm/policies.py) says what each one does."""
 
     LABELED, UNLABELED = "labeled", "unlabeled"  # UNLABELED: the clean pass over the unlabeled batch
-    PERTURBED = "perturbed"  # second view, adversarial pass, power iteration
-    TEACHER, LOOKAHEAD, EVALUATION = "teacher", "lookahead", "evaluation"
-    VALIDATION = "validation"  # during training, for the hypergradient
+    PERTURBED, TEACHER = "perturbed", "teacher"  # PERTURBED: second view, adversarial pass, power iteration
+    LOOKAHEAD, EVALUATION, VALIDATION = "lookahead", "evaluation", "validation"  # VALIDATION: for the hypergradient
 
 
 class RowSources(Protocol):
@@ -164,6 +162,7 @@ class Pool:
     reference: int = 0  # number of examples that ``Signal.reference`` can name
     embed_known: Callable[[str], Rows] | None = None  # labeled examples, then validation examples that drive weights
     known_labels: Tensor | None = None  # their classes
+    embedded: bool = False  # the values are an embedding, and "raw" rows their directions from the pool's mean
     transform: Callable[[str], Callable[[Tensor], Tensor] | None] = lambda kind: None  # None: rows change in training
 
 

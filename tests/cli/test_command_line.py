@@ -149,7 +149,8 @@ def test_unknown_command():
 
 def test_demo_in_small(tmp_path):
     code = (
-        "import wrssl.demo as d; from pathlib import Path; d.DIGIT_STEPS, d.MOON_STEPS = 3, 3; "
+        "import wrssl.demo as d, wrssl.demo_photos as p; from pathlib import Path; d.DIGIT_STEPS, d.MOON_STEPS = 3, 3; "
+        "p.PACKAGE = 'wrssl_absent'; "
         "d.run_demo(Path('new'), 0)"
     )
     done = subprocess.run(

@@ -1,4 +1,7 @@
-"""A program that is killed while it embeds: the cache is whole, and the next one goes on from there."""
+"""A program that is killed while it embeds: the cache is whole, and the next one goes on from there.
+
+What is stored every few seconds, so that little is lost, must not become thousands of open files.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ import time
 
 import numpy as np
 import pytest
+
+from wrssl.embedding import Embedder, embed_items, pipeline
+from wrssl.embedding.cache import MOST
 
 PROGRAM = """
 import sys, time
@@ -52,3 +58,30 @@ def test_killed_and_started_again_until_it_ends(tmp_path, seed):
     assert np.array_equal(np.load(tmp_path / "rows.npy"), expected)
     assert computed < 600  # something of the killed ones was kept
     assert not [path for path in (tmp_path / "cache").rglob("*.rows") if path.stat().st_size == 0]
+
+
+class Watching(Embedder):
+    """Remembers how many files of rows there are when it is asked."""
+
+    kind, dim, fingerprint, batch = "text", 2, "watching-1", 2
+
+    def __init__(self, folder):
+        self.folder, self.seen = folder, []
+
+    def rows(self, items):
+        self.seen.append(len(list(self.folder.rglob("*.rows"))))
+        return np.array([[int(i), int(i) % 7] for i in items], np.float32)
+
+
+def test_a_long_run_keeps_few_files(tmp_path, monkeypatch):
+    """Every one of them is open, and a process may have about a thousand."""
+    monkeypatch.setattr(pipeline, "STORE_ROWS", 2)
+    embedder = Watching(tmp_path)
+    found = embed_items([str(i) for i in range(600)], embedder, cache=tmp_path)
+    assert MOST // 2 < max(embedder.seen) <= MOST + 2
+    assert len(list(tmp_path.rglob("*.rows"))) < 10
+    expected = np.array([[i, i % 7] for i in range(600)], np.float16)
+    assert np.array_equal(found.rows[0], expected)
+    again = embed_items([str(i) for i in range(600)], embedder, cache=tmp_path)
+    assert again.computed == 0
+    assert np.array_equal(again.rows[0], expected)

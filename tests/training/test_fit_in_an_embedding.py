@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from PIL import Image
 
 import wrssl
+from wrssl.config import FitConfig
 from wrssl.embedding import EMBEDDERS, Embedder
 from wrssl.errors import OptionError
-from wrssl.training import resume_run
+from wrssl.training import resume_run, see
 
 
 class Colors(Embedder):
@@ -20,7 +22,7 @@ class Colors(Embedder):
     kind, dim, side, batch = "image", 24, None, 4
 
     def __init__(self, fingerprint="colors-1"):
-        self.fingerprint, self.asked = fingerprint, 0
+        self.fingerprint, self.asked, self.gone = fingerprint, 0, False
 
     def rows(self, items):
         self.asked += len(items)
@@ -36,8 +38,14 @@ def colors(tmp_path, monkeypatch):
     """The embedder ``colors``, registered, with a cache of its own."""
     monkeypatch.setenv("WRSSL_CACHE", str(tmp_path / "cache"))
     made = Colors()
+
+    def make():
+        if made.gone:
+            raise OptionError("The embedder colors needs a package; install it.")
+        return made
+
     with EMBEDDERS.isolated():
-        EMBEDDERS.register("colors")(lambda: made)
+        EMBEDDERS.register("colors")(make)
         yield made
 
 
@@ -71,7 +79,9 @@ def pool_files(folders):
 
 def test_a_run_keeps_to_its_embedding(folders, colors):
     out = folders / "run"
-    result = wrssl.fit(scenario(folders), embedder="colors", steps=150, seed=0, out=out)
+    scn = scenario(folders)
+    result = wrssl.fit(scn, embedder="colors", steps=150, seed=0, out=out)
+    assert "labeled" not in vars(scn), "nothing was decoded to pixels"
     assert result.metrics["test_accuracy"] == 1.0
     config = json.loads((out / "config.json").read_text())
     assert (config["model"], config["embedder"], config["input_shape"]) == ("linear", "colors", [24])
@@ -96,10 +106,9 @@ def test_another_fingerprint_and_a_missing_embedder_are_refused(folders, colors)
     colors.fingerprint = "colors-2"
     with pytest.raises(OptionError, match="This run is in the embedding colors-1, and colors is colors-2 here"):
         wrssl.load(folders / "run").predict(pool_files(folders))
-    with EMBEDDERS.isolated():
-        del EMBEDDERS._entries["colors"]
-        with pytest.raises(OptionError, match="There is no embedder 'colors'"):
-            wrssl.load(folders / "run").predict(pool_files(folders))
+    colors.gone = True
+    with pytest.raises(OptionError, match="needs a package; install it"):
+        wrssl.load(folders / "run").predict(pool_files(folders))
     rows = np.zeros((2, 24), np.float32)
     assert len(wrssl.load(folders / "run").predict(rows)) == 2  # rows need no embedder
 
@@ -190,3 +199,25 @@ def test_a_pickled_result_finds_its_embedder_by_name(folders, colors):
     again = pickle.loads(pickle.dumps(result))
     assert again.embedder is None
     assert np.array_equal(again.predict(pool_files(folders)), result.predict(pool_files(folders)))
+
+
+def test_without_the_extra_photographs_are_trained_as_pixels_and_it_is_said_once(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if "lite0" in name else find(name))
+    y, x = np.mgrid[0:70, 0:80] / 30
+    for k in range(24):
+        path = tmp_path / ("pool" if k >= 12 else f"labeled/{k % 2}") / f"{k}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        waves = [np.sin((k + 2) * x + c) * np.cos((3 + c) * y + k) for c in range(3)]
+        Image.fromarray(np.uint8(127.5 + 120 * np.stack(waves, 2))).save(path)
+    monkeypatch.setenv("WRSSL_CACHE", str(tmp_path / "cache"))
+    said = []
+    scn = wrssl.Scenario.from_folders(tmp_path / "labeled", tmp_path / "pool")
+    for _ in range(2):
+        scn, config, embedder = see(scn, FitConfig(), said.append)
+    result = wrssl.fit(scn, steps=2)
+    assert (embedder, config.embedder, config.model) == (None, "none", "auto")
+    assert len(said) == 1
+    assert "41 % instead of 93 %" in said[0]
+    assert sum("trained from scratch" in note for note in scn.notes) == 1
+    assert result.config["input_shape"] == [3, 32, 32]

@@ -19,6 +19,7 @@ from wrssl import __version__
 from wrssl.errors import OptionError
 from wrssl.registry import WEIGHTINGS
 from wrssl_bench.against_torch import help_seconds, import_over_torch, naive_over_ours, weighted_over_torch
+from wrssl_bench.embedding import can_be_embedded, over_onnxruntime, over_torch_eager, whole_run, whole_run_again
 from wrssl_bench.pool_size import bytes_per_member, can_be_measured, step_memory, step_time
 from wrssl_bench.steps import last_layer, rival, whole_network
 from wrssl_bench.timing import Effort, Figure, torch_threads
@@ -47,6 +48,7 @@ class Key:
         at_most: the bound from above, where there is one.
         at_least: the bound from below, where there is one.
         possible: whether it can be measured here; where not, it is left out.
+        needs: what is missing then.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Key:
     at_most: float | None = None
     at_least: float | None = None
     possible: Callable[[], bool] = always
+    needs: str = ""
 
     def bound(self) -> str:
         """The bound as text."""
@@ -70,7 +73,17 @@ class Key:
 
 
 def _rival(name: str, weights: str, bn: str, says: str) -> Key:
-    return Key(name, partial(rival, weights=weights, bn=bn), says, possible=partial(there_is, weights))
+    return Key(
+        name,
+        partial(rival, weights=weights, bn=bn),
+        says,
+        possible=partial(there_is, weights),
+        needs=f"the weighting {weights}",
+    )
+
+
+def _photos(name: str, measure: Callable[[Effort], Figure], says: str, **bound: float) -> Key:
+    return Key(name, measure, says, possible=can_be_embedded, needs='pip install "wrssl[photos]"', **bound)
 
 
 _TABLE = [
@@ -107,6 +120,7 @@ _TABLE = [
         "growth of peak memory during 200 steps, 10⁷ over 10⁴ members",
         1.10,
         possible=can_be_measured,
+        needs="Linux, which tells the memory of a process",
     ),
     Key(
         "bytes_per_member",
@@ -114,16 +128,28 @@ _TABLE = [
         "resident bytes per member beyond the data, at 10⁷ members",
         24.0,
         possible=can_be_measured,
+        needs="Linux, which tells the memory of a process",
     ),
     Key("naive_over_ours_vat", naive_over_ours, "step of a plain PyTorch loop over the library's, VAT", at_least=2.0),
     Key("import_seconds_over_torch", import_over_torch, "import wrssl and a layer over import torch", 1.15),
     Key("help_seconds", help_seconds, "seconds of python -m wrssl --help", 0.5),
+    _photos(
+        "embed_over_onnxruntime", over_onnxruntime, "photographs per second, over ONNX Runtime alone", at_least=0.85
+    ),
+    _photos("embed_over_torch_eager", over_torch_eager, "pictures per second over torch alone", at_least=3.0),
+    _photos("photos_end_to_end_seconds", whole_run, "wrssl fit on folders of 2,000 photographs", at_most=60.0),
+    _photos("photos_again_seconds", whole_run_again, "the same once more, with the rows in the cache", at_most=15.0),
 ]
 
 
 def known_keys() -> dict[str, Key]:
     """Those that can be measured here, by name, in the order in which they are measured."""
     return {key.name: key for key in _TABLE if key.possible()}
+
+
+def left_out() -> dict[str, str]:
+    """Those that cannot, with what they need."""
+    return {key.name: key.needs for key in _TABLE if not key.possible()}
 
 
 def run_bench(only: Sequence[str] = (), as_json: bool = False, effort: Effort | None = None) -> None:
@@ -135,6 +161,8 @@ def run_bench(only: Sequence[str] = (), as_json: bool = False, effort: Effort | 
         effort: how much work; default about nine minutes.
     """
     keys, start = choose(only), time.monotonic()
+    for name, needs in left_out().items() if not only else ():
+        print(f"{name} is left out, it needs {needs}", file=sys.stderr, flush=True)
     with torch_threads(THREADS):
         figures = {key.name: _measured(key, effort or Effort()) for key in keys}
     facts = {**environment(), "seconds": round(time.monotonic() - start, 1)}
@@ -146,8 +174,10 @@ def run_bench(only: Sequence[str] = (), as_json: bool = False, effort: Effort | 
 
 def choose(only: Sequence[str]) -> list[Key]:
     """The keys of these names, in the order of the table."""
-    known = known_keys()
+    known, missing = known_keys(), left_out()
     for name in only:
+        if name in missing:
+            raise OptionError(f"{name} cannot be measured here; it needs {missing[name]}.")
         if name not in known:
             raise OptionError(f"There is nothing to measure under {name!r}; choose from {', '.join(known)}.")
     return [key for key in known.values() if not only or key.name in only]

@@ -35,6 +35,8 @@ class Effort:
         small: members of the small pool, where two sizes are compared.
         large: members of the large one.
         steps: steps during which memory is watched.
+        pictures: in memory, that are embedded.
+        photos: files of a whole run.
     """
 
     share: float = 1.0
@@ -46,6 +48,8 @@ class Effort:
     small: int = 10**4
     large: int = 10**7
     steps: int = 200
+    pictures: int = 100
+    photos: int = 2_000
 
     def times(self, count: int) -> int:
         """That share of ``count`` repetitions, at least two, so that there is a spread."""

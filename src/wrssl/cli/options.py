@@ -100,7 +100,7 @@ class DataOptions:
         """The data as a run with these options takes it, embedded or as pixels; prints what is odd but usable."""
         from wrssl.training import see
 
-        scenario, _, _ = see(self.read(command, config.seed), config)
+        scenario, _, _ = see(self.read(command, config.seed), config, say=lambda _: None)  # its notes are printed here
         for note in scenario.notes:
             typer.echo(f"note: {note}", err=True)
         return scenario

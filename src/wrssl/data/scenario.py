@@ -116,6 +116,10 @@ class Scenario:
     training object never sees it (the ``oracle`` weighting is the one declared exception).
     """
 
+    # Known before anything is read.
+    unread: Unread | None = None
+    embedding: Embedding | None = None
+
     def __init__(
         self,
         labeled: Pairs,
@@ -138,7 +142,6 @@ class Scenario:
             raise OptionError(f'overlap must be "error" or "allow", not {overlap!r}.')
         if rows not in (None, TABLE, EMBEDDING):
             raise OptionError(f'rows must be "{TABLE}" or "{EMBEDDING}", not {rows!r}.')
-        self.unread: Unread | None = None
         if isinstance(labeled, (tuple, list)) and len(labeled) == 2 and are_items(labeled[0]):
             self.unread = ItemLists(labeled, unlabeled, validation, test, ids, is_ood, name, augment)
             return  # read when somebody asks for what is in it

@@ -104,7 +104,8 @@ def write_whole(target: Path, *parts: bytes | memoryview) -> None:
 
 def write_segment(folder: Path, keys: Keys, *tables: Halves) -> Path:
     """A new segment with the rows of these tables, whole or not at all."""
-    parts = [np.ascontiguousarray(keys).tobytes(), *(np.ascontiguousarray(rows, np.float16).data for rows in tables)]
+    parts: list[bytes | memoryview] = [np.ascontiguousarray(keys).tobytes()]
+    parts += [np.ascontiguousarray(rows, np.float16).data for rows in tables]
     found = 0
     for part in parts:
         found = zlib.crc32(part, found)

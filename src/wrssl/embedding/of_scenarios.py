@@ -42,11 +42,13 @@ class Choice:
         name: as it can be asked for again, ``"none"`` for none; ``"own embedder"`` for a module or a function.
         embedder: None for none.
         why: one sentence.
+        missing: the items want an embedder that is not installed.
     """
 
     name: str
     embedder: Embedder | None
     why: str
+    missing: bool = False
 
 
 def choose_embedder(scenario: Scenario, wish: Any, own_model: bool) -> Choice:
@@ -80,7 +82,7 @@ def choose_embedder(scenario: Scenario, wish: Any, own_model: bool) -> Choice:
     try:
         return Choice(PHOTOGRAPHS, find_embedder(PHOTOGRAPHS), why)
     except OptionError as error:  # its extra is not installed
-        return Choice(NONE, None, f"{why} {str(error).rstrip('.')}. {COSTS}")
+        return Choice(NONE, None, f"{why} {str(error).rstrip('.')}. {COSTS}", missing=True)
 
 
 COSTS = (

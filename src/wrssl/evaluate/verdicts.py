@@ -138,7 +138,16 @@ def identifiers(ids: Sequence[Any] | NDArray[Any] | None, size: int) -> Any:
         ends = (numbers[0], numbers[-1]) if numbers else (0, 0)
         kind = smallest_whole(min(ends), max(ends), np.int32)
         return np.arange(numbers.start, numbers.stop, numbers.step, dtype=kind)
-    return numbers.copy() if isinstance(numbers, np.ndarray) else list(numbers)
+    if isinstance(numbers, np.ndarray):
+        return numbers.copy()
+    import pandas as pd
+
+    # As objects: with pyarrow pandas keeps text as UTF-8, which not every name of a file is.
+    return pd.Series(list(numbers), dtype=object) if any(map(_is_no_utf8, numbers)) else list(numbers)
+
+
+def _is_no_utf8(name: Any) -> bool:
+    return isinstance(name, str) and not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def whole_numbers(values: Tensor | None, size: int, at_least: type[np.signedinteger[Any]]) -> Any:

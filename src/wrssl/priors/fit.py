@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from wrssl.priors.calibrate import WeightCurve, belonging, conformal_p, ood_scor
 from wrssl.priors.crossfit import Comparison, cross_fit
 from wrssl.priors.kinds import DEFAULT, Labels
 from wrssl.priors.samples import draw_samples, finite
+
+if TYPE_CHECKING:
+    from wrssl.priors.one_class import OneClass
 
 Index: TypeAlias = slice | NDArray[np.int64]
 CHUNK = 5_000
@@ -42,9 +45,9 @@ class Prior:
             too few references to conclude anything.
         curve: from a score to a weight.
         shares: what each kind counts in the stack.
-        log_loss: of the stack, out of fold; log 2 where reference and pool look alike.
-        comparison: the samples and models behind it, which score other rows; None where nothing was fitted, or where
-            the prior was stored without it.
+        log_loss: of the stack, out of fold; log 2 where reference and pool look alike; NaN for one-class scores.
+        comparison: what scores other rows: samples with the models behind the prior, or one-class scores; None where
+            nothing was fitted, or where the prior was stored without it.
     """
 
     scores: NDArray[np.float32]
@@ -52,7 +55,7 @@ class Prior:
     curve: WeightCurve
     shares: dict[str, float]
     log_loss: float
-    comparison: Comparison | None = None
+    comparison: Comparison | OneClass | None = None
 
     def weight(self, rows: Index) -> NDArray[np.float64]:
         """P(own | x) of these members, in [0, 1]."""
@@ -82,7 +85,7 @@ class Prior:
         return {"prior numbers": numbers, **{f"prior {name}": torch.from_numpy(a) for name, a in arrays.items()}}
 
     @classmethod
-    def from_state(cls, state: State, kinds: Sequence[str], comparison: Comparison | None = None) -> Prior:
+    def from_state(cls, state: State, kinds: Sequence[str], comparison: Comparison | OneClass | None = None) -> Prior:
         """Inverse of ``state_dict``; other entries of ``state`` are ignored.
 
         Args:

@@ -17,11 +17,12 @@ from torch import Tensor
 from wrssl.api import State
 from wrssl.data import Directions, Projection, raw_rows, transform_from_state
 from wrssl.errors import DataError, OptionError
-from wrssl.judging import Belonging
+from wrssl.judging import Belonging, NewSampleScorer
 from wrssl.priors.calibrate import WeightCurve, belonging
 from wrssl.priors.crossfit import Comparison
 from wrssl.priors.fit import Prior
 from wrssl.priors.kinds import Labels
+from wrssl.priors.one_class import OneClass, OneClassScorer
 from wrssl.priors.samples import Folds, Samples, draw_folds, shuffled
 from wrssl.registry import PRIORS
 
@@ -50,7 +51,8 @@ class PriorScorer:
     @classmethod
     def of(cls, prior: Prior, transform: RowTransform) -> PriorScorer | None:
         """That of a fitted prior; None where too few rows, or a state without samples, leave it without models."""
-        return None if prior.comparison is None else cls(prior.comparison, prior.known, prior.curve, transform)
+        fitted = prior.comparison
+        return cls(fitted, prior.known, prior.curve, transform) if isinstance(fitted, Comparison) else None
 
     def __call__(self, x: Tensor) -> Belonging:
         """p, ood_score and weight of these examples, given as the pool was."""
@@ -96,6 +98,18 @@ class PriorScorer:
         transform = transform_from_state(state)
         comparison = Comparison(Samples(own, labels, foreign, *drawn), kinds)
         return cls(comparison, known, WeightCurve(nodes, values), transform)
+
+
+def scorer_of(prior: Prior, transform: RowTransform) -> NewSampleScorer | None:
+    """What scores new samples by this prior, two-sample or one-class; None where nothing was fitted."""
+    if isinstance(prior.comparison, OneClass) and isinstance(transform, Directions):
+        return OneClassScorer(prior.comparison, prior.known, prior.curve, transform)
+    return PriorScorer.of(prior, transform)
+
+
+def scorer_from_state(state: State) -> NewSampleScorer:
+    """The scorer that was stored."""
+    return OneClassScorer.from_state(state) if "one-class" in state else PriorScorer.from_state(state)
 
 
 def draws_of_version_0_1(seed: int, sizes: Sequence[int], labels: Labels, members: int) -> tuple[int, Folds, Folds]:

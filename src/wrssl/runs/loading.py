@@ -86,6 +86,8 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
     classes = np.asarray(config["classes"])
     if classes.shape != (config["num_classes"],):
         raise ValueError(f"{CONFIG} does not name {config['num_classes']} classes")
+    if not _is_embedding(config.get("embedding")):
+        raise ValueError(f"{CONFIG} does not say in which embedding the run is")
     verdicts = _verdicts(folder / VERDICTS, classes.dtype.kind == "U")
     judge, page = folder / STATE / JUDGE, folder / STATE / PAGE
     return Result(
@@ -100,6 +102,14 @@ def _read(folder: Path, model: nn.Module | None) -> Result:
         _skipped(folder / SKIPPED),
         read_json(page) if page.is_file() else None,
     )
+
+
+def _is_embedding(value: Any) -> bool:
+    """Whether this is what ``wrssl.data.Embedding`` stores; runs on pixels and tables have none."""
+    if not isinstance(value, dict):
+        return value is None
+    words = all(isinstance(value.get(name), str) for name in ("name", "fingerprint", "why"))
+    return words and value.get("kind", 0) in (None, "image", "text")
 
 
 def _exact() -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Result:
     def judge_files(self, paths: Sequence[Path]) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
         """The table of ``judge`` for image files and folders of them, with paths as ids; files not read, and why."""
         stored, embedding = self.config.get("reader"), self.config.get("embedding")
-        if stored is None and (embedding is None or embedding["kind"] is None):
+        if stored is None and (embedding is None or embedding.get("kind") is None):
             raise DataError("This run was not trained on files; use wrssl.load(RUN).judge(X) from Python.")
         kind = "image" if embedding is None else embedding["kind"]
         files = [file for path in paths for file in image_files(path, kind)]
@@ -173,7 +173,7 @@ class Result:
 
     def _rows(self, x: Any) -> Tensor:
         embedding = self.config.get("embedding")
-        if embedding is not None and embedding["kind"] is not None and not is_rows(x, self.config["input_shape"]):
+        if embedding is not None and embedding.get("kind") is not None and not is_rows(x, self.config["input_shape"]):
             from wrssl.embedding import cache_root, embed_all
 
             x = embed_all(x, self._found_embedder(), cache_root())[0]

@@ -103,6 +103,7 @@ class Candidate:
             reference=len(outer[1]),
             embed_known=embed.known,
             known_labels=y,
+            embedded=scenario.embedding is not None,
             transform=embed.transform,
         )
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import torch
 
 from wrssl import progress
 from wrssl.config import FitConfig
@@ -16,22 +20,34 @@ HEAD = "linear"  # what model="auto" means on rows of an embedding; docs/guides/
 VIEWS = 4  # augmented versions per picture, for methods that compare views
 
 
-def see(scenario: Scenario, config: FitConfig) -> tuple[Scenario, FitConfig, Embedder | None]:
+def see(
+    scenario: Scenario, config: FitConfig, say: Callable[[str], None] = progress.say
+) -> tuple[Scenario, FitConfig, Embedder | None]:
     """The scenario as rows where an embedder makes some, and the options with what ``"auto"`` has become.
 
     A scenario that is embedded already stays as it is. The embedder is None where the rows are what the user gave.
-    """
-    from wrssl.embedding import choose_embedder, embed_scenario  # loads Pillow
 
+    Args:
+        scenario: the data.
+        config: the options.
+        say: is told once when photographs are taken as pixels because their embedder is not installed; it is a note of
+            the scenario too.
+    """
     embedder = None
-    if scenario.embedding is None:
+    if scenario.unread is None and scenario.embedding is None and config.embedder in ("auto", "none", None):
+        config = config.but(embedder="none")  # numbers, which are taken as they are
+    elif scenario.embedding is None:
+        from wrssl.embedding import choose_embedder, embed_scenario  # loads Pillow
+
         choice = choose_embedder(scenario, config.embedder, config.model != "auto")
         config, embedder = config.but(embedder=choice.name), choice.embedder
         if embedder is not None:
+            if config.device is not None and torch.device(config.device).type != "cpu":
+                choice = replace(choice, embedder=embedder.on(str(config.device)))
             scenario = embed_scenario(scenario, choice, views_for(config, embedder), config.progress)
-        elif scenario.unread is not None and "pip install" in choice.why:
+        elif choice.missing and choice.why not in scenario.notes:
             scenario.notes.append(choice.why)
-            progress.say(f"note: {choice.why}")
+            say(f"note: {choice.why}")
     else:
         config = config.but(embedder=scenario.embedding.name if scenario.embedding.items is not None else "none")
     if scenario.embedding is not None and config.model == "auto":

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wrssl.api import BatchWeights, OptionError, Pool, Rows, State, Weighting
 from wrssl.judging import Belonging, NewSampleScorer, PoolJudge
-from wrssl.priors import DEFAULT, PRIORS, Prior, PriorScorer, fit_prior
+from wrssl.priors import DEFAULT, ONE_CLASS, PRIORS, Prior, fit_one_class, fit_prior, scorer_from_state, scorer_of
 from wrssl.registry import register_weighting
 from wrssl.weighting.given import given_pair
 
@@ -20,16 +20,17 @@ EMBEDDINGS = ("pca", "raw", "features")
 
 @register_weighting("prior")
 class PriorWeighting(Weighting, PoolJudge):
-    """w_j = P(own | x_j) by a stack of two-sample classifiers between the labels and the pool (``wrssl.priors``).
+    """w_j = P(own | x_j) by a comparison of the pool with the labels (``wrssl.priors``).
 
-    It needs neither validation labels nor a hypergradient. Validation *examples*, where there are some, join the
-    labeled ones as a reference.
+    Pixels and tables are compared by two-sample classifiers of labels and pool, rows of an embedding by one-class
+    scores, unless the options below say otherwise. Neither validation labels nor a hypergradient are needed. Validation
+    *examples*, where there are some, join the labeled ones as a reference.
 
     Args:
         embedding: where pool and labels are compared: ``"pca"`` (50 components of the raw values), ``"raw"``,
             ``"features"`` (of the network itself, first as it is initialized, then anew every ``refresh`` steps), or
             a pair of arrays of your own, one row per pool member and one per labeled example.
-        kinds: registered kinds of prior, joined by commas; ``"default"`` takes the four default ones.
+        kinds: registered two-sample kinds, joined by commas; ``"default"`` takes four, or the one-class scores.
         refresh: steps between two comparisons of ``"features"``; 0 compares once.
     """
 
@@ -42,6 +43,7 @@ class PriorWeighting(Weighting, PoolJudge):
             )
         chosen = DEFAULT if kinds == "default" else tuple(name.strip() for name in kinds.split(","))
         self.kinds = tuple(dict.fromkeys(chosen))
+        self.free = kinds == "default" and isinstance(embedding, str) and embedding == "pca"  # nothing was asked for
         for name in self.kinds:
             PRIORS.get(name)  # an unknown name is an error now, not in the middle of a run
         if refresh < 0:
@@ -52,6 +54,8 @@ class PriorWeighting(Weighting, PoolJudge):
     def setup(self, pool: Pool) -> None:
         """Compare the pool with the labels."""
         self.pool = pool
+        if self.free and pool.embedded:
+            self.kinds, self.embedding = ONE_CLASS, "raw"
         self.compare(0)
 
     def begin(self, step: int) -> None:
@@ -61,8 +65,11 @@ class PriorWeighting(Weighting, PoolJudge):
 
     def compare(self, step: int) -> None:
         """Fit the prior."""
-        rows, known, labels = self.rows()
-        self.prior = fit_prior(known, labels, rows, self.pool.seed % 2**32 + step, self.kinds)
+        (rows, known, labels), seed = self.rows(), self.pool.seed % 2**32 + step
+        if self.kinds == ONE_CLASS:
+            self.prior = fit_one_class(known, labels, rows, seed)
+        else:
+            self.prior = fit_prior(known, labels, rows, seed, self.kinds)
 
     def rows(self) -> tuple[Rows, Rows, NDArray[np.int64]]:
         """The embeddings of the pool and of the reference, and the classes of the latter."""
@@ -92,14 +99,12 @@ class PriorWeighting(Weighting, PoolJudge):
     def new_sample_scorer(self) -> NewSampleScorer | None:
         """The prior for other examples; None where their rows depend on the training or were given as an array."""
         transform = self.pool.transform(self.embedding) if isinstance(self.embedding, str) else None
-        if self.prior is None or transform is None:
-            return None
-        return PriorScorer.of(self.prior, transform)
+        return None if self.prior is None or transform is None else scorer_of(self.prior, transform)
 
     @classmethod
     def load_new_sample_scorer(cls, state: State) -> NewSampleScorer:
         """Inverse of the scorer's ``state_dict``."""
-        return PriorScorer.from_state(state)
+        return scorer_from_state(state)
 
     def state_dict(self) -> State:
         """The prior."""

@@ -1,7 +1,11 @@
-"""A run without training: small, quick, and with everything in it that a report has to survive."""
+"""A run without training: small, quick, and with everything in it that a report has to survive; and a browser."""
 
 from __future__ import annotations
 
+import base64
+import json
+import shutil
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +16,7 @@ import torch
 from torch import nn
 
 import wrssl
+from wrssl.data import Embedding, Items
 from wrssl.evaluate import collect, render
 
 CLASSES = ["cat", "dog", "<b>bird</b>"]
@@ -107,7 +112,7 @@ def make_run(
     unknown = pd.array([pd.NA] * size, dtype="Int8")
     verdicts = pd.DataFrame(
         {
-            "id": ids,
+            "id": pd.Series(ids, dtype=object),  # not all of them are text that Arrow could hold
             "weight": weight,
             "ood_score": score,
             "is_ood": scenario._is_ood.numpy().astype("int8") if truth else unknown,
@@ -162,6 +167,45 @@ def make_run(
     return Run(scenario, model, verdicts, history, metrics, config, scenario.classes, snapshots)
 
 
+def make_embedded(
+    size: int = 150, kind: str | None = "image", labels: int = 6, dim: int = 12, items: Items | None = None, **more: Any
+) -> Run:
+    """The same of a run in an embedding: rows of half precision around a middle per class, and what they were made of.
+
+    Args:
+        size: of the pool.
+        kind: of the items; None for rows that the user brought.
+        labels: of each class.
+        dim: columns.
+        items: in place of tiny pictures of one color or short texts.
+        more: for ``make_run``.
+    """
+    run = make_run(size, (dim,), validation=False, **more)
+    random = np.random.default_rng(5)
+    names = np.asarray(run.classes)
+    middles = 3 * random.standard_normal((len(names), dim))
+    y = np.arange(labels * len(names)) % len(names)
+    rows, pool = (
+        (middles[which] + random.standard_normal((len(which), dim))).astype(np.float16)
+        for which in (y, random.integers(0, len(names), size))
+    )
+    if items is None and kind == "image":
+        colors = random.integers(0, 256, (len(y) + size, 1, 1, 3), dtype=np.uint8)
+        pictures = list(np.broadcast_to(colors, (len(colors), 12, 12, 3)))
+        items = Items("image", pictures[: len(y)], pictures[len(y) :])
+    elif items is None and kind == "text":
+        items = Items("text", [f"label {k}" for k in range(len(y))], [f"text {k}" for k in range(size)])
+    scenario = wrssl.Scenario(
+        (rows, names[y]),
+        pool,
+        ids=run.scenario.ids,
+        name="cats & <dogs>",
+        overlap="allow",
+        embedding=Embedding("some-embedder", "print", "It was chosen <b>because</b>.", items),
+    )
+    return run.but(scenario=scenario, metrics={**run.metrics, "test_accuracy": None})
+
+
 @pytest.fixture(scope="session")
 def run() -> Run:
     return make_run()
@@ -177,3 +221,100 @@ def data(run: Run) -> dict[str, Any]:
 def make():
     """``make_run``; with this import mode a test cannot import its neighbours."""
     return make_run
+
+
+@pytest.fixture(scope="session")
+def make_in_embedding():
+    """``make_embedded``."""
+    return make_embedded
+
+
+class Browser:
+    """One Chromium for all tests of a file."""
+
+    def __init__(self, driver, folder):
+        self.driver, self.folder = driver, folder
+
+    def media(self, **features):
+        asked = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": asked})
+
+    def width(self, pixels):
+        size = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": pixels < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def open(self, html, name="report.html"):
+        self.driver.get("about:blank")
+        self.logs()
+        (self.folder / name).write_text(html, encoding="utf-8")
+        self.driver.get((self.folder / name).as_uri())
+
+    def logs(self):
+        """What the console said, and every address that was asked for."""
+        said = [entry["message"] for entry in self.driver.get_log("browser")]
+        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return said, asked
+
+    def js(self, code, *arguments):
+        return self.driver.execute_script(code, *arguments)
+
+    def text(self, name):
+        return self.js("return document.getElementById(arguments[0]).innerText", name)
+
+    def put(self, name, value):
+        """As a reader would change it: the value, and the event that follows."""
+        self.js(
+            "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
+            "e.dispatchEvent(new Event('input', {bubbles: true}));",
+            name,
+            str(value),
+        )
+
+    def ids(self):
+        """The members that are shown, in order."""
+        return self.js("return [...document.querySelectorAll('#members .id')].map((e) => e.textContent)")
+
+    def photograph(self, selector):
+        """PNG of one element."""
+        place = self.js(
+            "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
+            "return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height, scale: 1}",
+            selector,
+        )
+        asked = {"format": "png", "captureBeyondViewport": True, "clip": place}
+        return base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"])
+
+    def download(self, button, name):
+        """Press a button and read the file that the browser saves."""
+        target = self.folder / name
+        target.unlink(missing_ok=True)
+        self.js("document.getElementById(arguments[0]).click()", button)
+        for _ in range(100):  # Chromium reserves the name with an empty file, and fills another one that it renames
+            if target.is_file() and target.stat().st_size and not list(self.folder.glob("*.crdownload")):
+                break
+            time.sleep(0.05)
+        assert target.is_file(), f"no file {name} was saved"
+        return target.read_bytes().decode("utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    service = pytest.importorskip("selenium.webdriver.chrome.service")
+    chromium, driver = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("Chromium or its driver is not installed: apt-get install chromium chromium-driver")
+    folder = tmp_path_factory.mktemp("pages")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = webdriver.Chrome(options=options, service=service.Service(driver))
+    try:
+        allowed = {"behavior": "allow", "downloadPath": str(folder)}
+        started.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
+        yield Browser(started, folder)
+    finally:
+        started.quit()

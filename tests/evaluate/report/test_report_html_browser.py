@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
-import json
-import shutil
-import time
 
 import numpy as np
 import pytest
@@ -18,97 +14,6 @@ from wrssl.evaluate.report import pool
 EXPORTS = ["export-kept", "export-csv", "export-rest"]
 CONTROLS = ["threshold", *EXPORTS, "search", "side", "verdict", "label", "sort", "view", "more"]
 WORDS = ("keep", "doubt", "drop")
-
-
-class Browser:
-    """One Chromium for all tests of this file."""
-
-    def __init__(self, driver, folder):
-        self.driver, self.folder = driver, folder
-
-    def media(self, **features):
-        asked = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": asked})
-
-    def width(self, pixels):
-        size = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": pixels < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-    def open(self, html, name="report.html"):
-        self.driver.get("about:blank")
-        self.logs()
-        (self.folder / name).write_text(html, encoding="utf-8")
-        self.driver.get((self.folder / name).as_uri())
-
-    def logs(self):
-        """What the console said, and every address that was asked for."""
-        said = [entry["message"] for entry in self.driver.get_log("browser")]
-        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-        return said, asked
-
-    def js(self, code, *arguments):
-        return self.driver.execute_script(code, *arguments)
-
-    def text(self, name):
-        return self.js("return document.getElementById(arguments[0]).innerText", name)
-
-    def put(self, name, value):
-        """As a reader would change it: the value, and the event that follows."""
-        self.js(
-            "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
-            "e.dispatchEvent(new Event('input', {bubbles: true}));",
-            name,
-            str(value),
-        )
-
-    def ids(self):
-        """The members that are shown, in order."""
-        return self.js("return [...document.querySelectorAll('#members .id')].map((e) => e.textContent)")
-
-    def photograph(self, selector):
-        """PNG of one element."""
-        place = self.js(
-            "const r = document.querySelector(arguments[0]).getBoundingClientRect();"
-            "return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: r.height, scale: 1}",
-            selector,
-        )
-        asked = {"format": "png", "captureBeyondViewport": True, "clip": place}
-        return base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"])
-
-    def download(self, button, name):
-        """Press a button and read the file that the browser saves."""
-        target = self.folder / name
-        target.unlink(missing_ok=True)
-        self.js("document.getElementById(arguments[0]).click()", button)
-        for _ in range(100):  # Chromium reserves the name with an empty file, and fills another one that it renames
-            if target.is_file() and target.stat().st_size and not list(self.folder.glob("*.crdownload")):
-                break
-            time.sleep(0.05)
-        assert target.is_file(), f"no file {name} was saved"
-        return target.read_bytes().decode("utf-8")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
-    service = pytest.importorskip("selenium.webdriver.chrome.service")
-    chromium, driver = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("Chromium or its driver is not installed: apt-get install chromium chromium-driver")
-    folder = tmp_path_factory.mktemp("pages")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=service.Service(driver))
-    try:
-        allowed = {"behavior": "allow", "downloadPath": str(folder)}
-        started.execute_cdp_cmd("Browser.setDownloadBehavior", allowed)
-        yield Browser(started, folder)
-    finally:
-        started.quit()
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from wrssl.data import Scenario
 from wrssl.evaluate.inference import logits_of
 from wrssl.evaluate.report.batch_statistics import compare_statistics
 from wrssl.evaluate.report.pool import choose_shown, describe_clusters, list_members, order_by_weight, summarize
+from wrssl.evaluate.report.resemblance import describe_embedding
 from wrssl.evaluate.report.text import as_text, jsonable, shortened, thinned
-from wrssl.evaluate.report.thumbnails import sheet
 from wrssl.judging import PoolJudge
 from wrssl.registry import METHODS, WEIGHTINGS
 
@@ -71,6 +71,7 @@ def collect(
     clusters = describe_clusters(verdicts, order)
     montages = [] if clusters is None else [np.asarray(row["members"], dtype=np.int64) for row in clusters["rows"]]
     shown = choose_shown(order, montages)
+    members = list_members(verdicts, names, shown.members)
     skipped = list(getattr(scenario, "skipped", ()))
     return {
         "format": FORMAT,
@@ -89,13 +90,13 @@ def collect(
         "history": thinned([jsonable(row) for row in history.to_dict("records")], EVALUATIONS),
         "weight_history": thinned([jsonable(row) for row in weight_history], SNAPSHOTS),
         "pool": {**summarize(verdicts), **pool_facts(config)},
-        "members": list_members(verdicts, names, shown.members),
+        "members": members,
         "shown": {
             "members": shown.members.tolist(),
             "lowest": shown.lowest,
             "highest": shown.highest,
         },
-        "sheet": sheet(scenario.unlabeled, shown.members.tolist()),
+        **describe_embedding(scenario, order, shown.members, members["complete"]),
         "clusters": clusters,
         "judged": judge_labels(scenario, model, test_logits),
         "batch_norm": compare_statistics(scenario, model, torch.tensor(weight)),

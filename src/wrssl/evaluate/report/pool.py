@@ -31,7 +31,7 @@ from wrssl.evaluate.report.text import as_text, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
-WORDS = ("keep", "doubt", "drop")
+WORDS = ("keep", "doubt", "drop")  # a table may have others, which come after these
 BINS = 20
 CHUNK = 100_000
 NEAR = 1e-5  # weights come from float32: so close to the end of a bin is at the end
@@ -48,7 +48,7 @@ def summarize(verdicts: pd.DataFrame) -> dict[str, Any]:
     """Counts over the whole pool: verdicts, weights in bins, how many each threshold keeps, and the truth if known."""
     weight = verdicts["weight"].to_numpy(dtype=np.float64)
     is_word = _is_word(verdicts)
-    steps, bins = np.zeros(SCALE + 1, dtype=np.int64), {word: np.zeros(BINS, dtype=np.int64) for word in WORDS}
+    steps, bins = np.zeros(SCALE + 1, dtype=np.int64), {word: np.zeros(BINS, dtype=np.int64) for word in is_word}
     for start in range(0, len(weight), CHUNK):  # in parts, since each number below takes eight bytes
         rows = slice(start, start + CHUNK)
         place = np.clip((weight[rows] * BINS + NEAR).astype(np.int64), 0, BINS - 1)
@@ -69,8 +69,13 @@ def summarize(verdicts: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def words_of(verdicts: pd.DataFrame) -> list[str]:
+    """The verdicts that there may be: the three, and any other word of the table."""
+    return [*WORDS, *sorted(set(verdicts["verdict"].unique().tolist()) - set(WORDS))]
+
+
 def _is_word(verdicts: pd.DataFrame) -> dict[str, NDArray[np.bool_]]:
-    return {word: (verdicts["verdict"] == word).to_numpy(dtype=bool) for word in WORDS}
+    return {word: (verdicts["verdict"] == word).to_numpy(dtype=bool) for word in words_of(verdicts)}
 
 
 def _truth(verdicts: pd.DataFrame, is_word: dict[str, NDArray[np.bool_]]) -> dict[str, Any] | None:
@@ -185,7 +190,7 @@ def list_members(verdicts: pd.DataFrame, classes: list[str], shown: NDArray[np.i
 def _columns(verdicts: pd.DataFrame, classes: list[str], rows: NDArray[np.int64], exact: bool) -> dict[str, Any]:
     part = verdicts.iloc[rows]
     numbers = {name: part[name].to_numpy(dtype=np.float64) for name in ("weight", "ood_score", "confidence")}
-    codes = {name: code for code, name in enumerate(WORDS)}
+    codes = {name: code for code, name in enumerate(words_of(verdicts))}
     label_of = {name: code for code, name in enumerate(classes)}
     ids = part["id"].tolist()
     return {

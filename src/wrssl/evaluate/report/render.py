@@ -15,8 +15,11 @@ from wrssl.errors import DataError
 from wrssl.evaluate.report import text
 from wrssl.evaluate.report.charts import Line, heat, histogram, lines, reliability_diagram
 from wrssl.evaluate.report.collect import FORMAT
+from wrssl.evaluate.report.excerpts import excerpt
+from wrssl.evaluate.report.map_chart import map_chart, positions
 from wrssl.evaluate.report.pool import names_of, script_json, unpacked
 from wrssl.evaluate.report.repeat import repeat
+from wrssl.evaluate.report.resemblance import ABSENT, FINE
 from wrssl.evaluate.report.sentences import answer, ignores_pool
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 LARGEST = 5_000_000  # bytes of a page
 FIRST = 48  # members that stand in the page before a script runs
-SCRIPTS = ("pool.js", "filter.js", "gallery.js", "export.js", "controls.js")
+SCRIPTS = ("pool.js", "filter.js", "looks.js", "gallery.js", "export.js", "controls.js", "map.js")
 PARTS = {"test": "test set", "validation": "validation set", "labeled": "labeled examples"}
 
 
@@ -32,6 +35,7 @@ def render(data: dict[str, Any]) -> str:
     """The page as text; ``data`` is what ``collect`` gave, or the same read back from JSON."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise DataError("The stored report was made by another version of wrssl; make it again with: wrssl fit")
+    data = {**ABSENT, **data}  # version 0.1.0 knew of no embedding
     style = _asset("style.css") + sheet_rules(data["sheet"])
     # One function around all of it, so that no name in it is one of the browser's.
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
@@ -60,6 +64,8 @@ def content(data: dict[str, Any]) -> dict[str, Any]:
         "all_shown": len(data["shown"]["members"]) == data["pool"]["size"],
         "cell_of": {member: cell for cell, member in enumerate(data["shown"]["members"])},
         "first": first_members(data),
+        "words": list(data["pool"]["verdicts"]),
+        "look": "picture" if data["sheet"] else "text" if data["texts"] else None,
     }
 
 
@@ -84,7 +90,28 @@ def charts(data: dict[str, Any]) -> dict[str, Markup]:
         "heat": heat("Weights of the pool over time", data["weight_history"]),
         "histogram": histogram("Weights of the pool at the end", data["pool"]["histogram"]),
         "reliability": reliability_diagram("Confidence and accuracy", data["judged"]["bins"]),
+        "map": map_of(data),
     }
+
+
+def map_of(data: dict[str, Any]) -> Markup:
+    """The map, or an empty text where there is none."""
+    if not data["map"]:
+        return Markup("")
+    words, verdict = list(data["pool"]["verdicts"]), unpacked(data["members"]["verdict"])
+    return map_chart(data["map"], [words[verdict[row]] for row in rows_on_map(data)], labels_on_map(data))
+
+
+def rows_on_map(data: dict[str, Any]) -> list[int]:
+    """The row in the columns of each member on the map."""
+    row_of = None if data["members"]["complete"] else _rows_of(data["shown"]["members"])
+    return [member if row_of is None else row_of[member] for member in data["map"]["members"]]
+
+
+def labels_on_map(data: dict[str, Any]) -> list[str]:
+    """The class of each labeled example on the map."""
+    codes = unpacked(data["labeled"]["label"])[: data["map"]["labels"]]
+    return [data["classes"][code] for code in codes]
 
 
 def confusion(data: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -125,8 +152,27 @@ def first_members(data: dict[str, Any]) -> list[dict[str, Any]]:
     for cell, member in enumerate(shown[:FIRST]):
         row = member if row_of is None else row_of[member]
         numbers = {name: int(column[row]) for name, column in columns.items()}
-        found.append({"cell": cell, "id": text.shortened(names[row]), **numbers})
+        found.append({"cell": cell, "id": text.shortened(names[row]), "near": near(data, cell), **numbers})
     return found
+
+
+def near(data: dict[str, Any], cell: int) -> list[dict[str, Any]]:
+    """The labeled examples that are nearest to a member that is shown; none where the page does not know them."""
+    found = data["neighbors"]
+    if not found:
+        return []
+    part = slice(cell * found["number"], (cell + 1) * found["number"])
+    labels = unpacked(data["labeled"]["label"])
+    rows = zip(unpacked(found["place"])[part].tolist(), unpacked(found["cosine"])[part].tolist(), strict=True)
+    return [
+        {
+            "name": data["classes"][labels[place]],
+            "cosine": round(2 * cosine / FINE - 1, 2) + 0.0,  # −0 becomes 0
+            "cell": len(data["shown"]["members"]) + place if place < data["labeled"]["pictured"] else None,
+            "text": data["texts"]["labeled"][place] if data["texts"] and place < data["labeled"]["pictured"] else None,
+        }
+        for place, cosine in rows
+    ]
 
 
 def _rows_of(shown: list[int]) -> dict[int, int]:
@@ -143,10 +189,23 @@ def for_script(data: dict[str, Any]) -> dict[str, Any]:
         "keptAt": data["pool"]["kept_at"],
         "classes": data["classes"],
         "columns": data["sheet"]["columns"] if data["sheet"] else 0,
-        "cells": [member if members["complete"] else row_of[member] for member in shown] if data["sheet"] else [],
+        "cells": [member if members["complete"] else row_of[member] for member in shown],
+        "words": list(data["pool"]["verdicts"]),
+        "texts": data["texts"],
+        "labeled": data["labeled"],
+        "neighbors": data["neighbors"],
+        "map": map_for_script(data),
         "truth": data["pool"]["truth"] is not None,
         "members": members,
     }
+
+
+def map_for_script(data: dict[str, Any]) -> dict[str, Any] | None:
+    """Where which point is, members first; None without a map."""
+    if not data["map"]:
+        return None
+    at = positions(data["map"])
+    return {"rows": rows_on_map(data), "x": at.x.tolist(), "y": at.y.tolist()}
 
 
 def policy(style: str, script: str) -> str:
@@ -169,7 +228,8 @@ def sheet_rules(sheet: dict[str, Any] | None) -> str:
     columns, lines = int(sheet["columns"]), int(sheet["lines"])
     rules = [
         f".picture{{background-image:url({sheet['uri']});background-size:{100 * columns}% {100 * lines}%;"
-        f"aspect-ratio:{int(sheet['width'])}/{int(sheet['height'])}}}"
+        f"aspect-ratio:{int(sheet['width'])}/{int(sheet['height'])};"
+        f"image-rendering:{'auto' if sheet.get('smooth') else 'pixelated'}}}"
     ]
     for axis, letter, number in (("x", "c", columns), ("y", "r", lines)):
         rules += [
@@ -192,5 +252,6 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         {name: getattr(text, name) for name in ("percent", "count", "number", "duration", "plural")}
+        | {"excerpt": excerpt}
     )
     return environment

@@ -1,10 +1,13 @@
-"""Pictures of chosen pool members, all on one sheet: one image is smaller than a thousand, and is decoded once."""
+"""Pictures of chosen pool members, all on one sheet: one image is smaller than a thousand, and is decoded once.
+
+They are made of the rows of the pool where these are images, and of what was embedded where that was images.
+"""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wrssl.evaluate.report.photographs import squares
 from wrssl.evaluate.report.text import thinned
 
 if TYPE_CHECKING:
@@ -21,6 +25,9 @@ COLUMNS = 32
 SIDE = 48  # pixels of the longer side, at most
 BUDGET = 1_200_000  # bytes of the sheet
 TRIES = ((85, 1.0), (70, 1.0), (50, 1.0), (50, 0.7), (40, 0.5), (30, 0.35))  # quality of JPEG, scale
+ITEMS_BUDGET = 1_500_000  # the same for photographs, where labeled ones are on the sheet too
+ITEMS_TRIES = ((80, 64), (65, 64), (75, 48), (55, 48), (60, 32), (40, 32), (40, 16))  # quality, side
+SMOOTH = 32  # pixels, from which a picture is a photograph and not a drawing of pixels
 COLORFUL = 100_000  # pixels from which PNG is not even tried for colors
 SAMPLE = 64  # images that the range of unusual floats is read from
 
@@ -41,13 +48,29 @@ def sheet(pool: Tensor, chosen: Sequence[int]) -> dict[str, Any] | None:
         kind, data = _encoded(_pasted(pool, chosen, limits, size), quality)
         if len(data) <= BUDGET:
             break
+    return {**_described(kind, data, len(chosen), size), "channels": int(pool.shape[1])}
+
+
+def sheet_of_items(items: Sequence[Any]) -> dict[str, Any] | None:
+    """The same of pictures that were embedded, as squares, of at most ``ITEMS_BUDGET`` bytes.
+
+    Args:
+        items: paths or pictures, see ``photographs.squares``.
+    """
+    if len(items) == 0:
+        return None
+    found = squares(items)
+    own = found.pixels.shape[1]
+    for quality, most in ITEMS_TRIES:
+        side = min(own, most)
+        kind, data = _encoded(_tiled(found.pixels, len(items), (side, side), "RGB"), quality, subsampling=2)
+        if len(data) <= ITEMS_BUDGET:
+            break
     return {
-        "uri": f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}",
-        "columns": min(COLUMNS, len(chosen)),
-        "lines": -(-len(chosen) // COLUMNS),
-        "width": size[0],
-        "height": size[1],
-        "channels": int(pool.shape[1]),
+        **_described(kind, data, len(items), (side, side)),
+        "channels": 3,
+        "smooth": own > SMOOTH,
+        "missing": found.missing,
     }
 
 
@@ -75,21 +98,38 @@ def picture(row: Tensor, limits: tuple[float, float]) -> NDArray[np.uint8]:
 
 
 def _pasted(pool: Tensor, chosen: Sequence[int], limits: tuple[float, float], size: tuple[int, int]) -> Picture:
+    pictures = (picture(pool[member], limits) for member in chosen)  # one at a time: they may be large
+    return _tiled(pictures, len(chosen), size, "RGB" if pool.shape[1] >= 3 else "L")
+
+
+def _tiled(pictures: Iterable[NDArray[np.uint8]], number: int, size: tuple[int, int], mode: str) -> Picture:
+    """So many of them, at most ``COLUMNS`` in a line, each of this size (width, height)."""
     from PIL import Image
 
-    columns, lines = min(COLUMNS, len(chosen)), -(-len(chosen) // COLUMNS)
-    whole = Image.new("RGB" if pool.shape[1] >= 3 else "L", (columns * size[0], lines * size[1]))
-    for place, member in enumerate(chosen):
-        one = Image.fromarray(picture(pool[member], limits))
+    columns, lines = min(COLUMNS, number), -(-number // COLUMNS)
+    whole = Image.new(mode, (columns * size[0], lines * size[1]))
+    for place, pixels in enumerate(pictures):
+        one = Image.fromarray(pixels)
         if one.size != size:
             one = one.resize(size, Image.Resampling.BOX)
         whole.paste(one, (place % columns * size[0], place // columns * size[1]))
     return whole
 
 
-def _encoded(image: Picture, quality: int) -> tuple[str, bytes]:
+def _described(kind: str, data: bytes, number: int, size: tuple[int, int]) -> dict[str, Any]:
+    """A sheet with so many pictures as the page holds it."""
+    return {
+        "uri": f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}",
+        "columns": min(COLUMNS, number),
+        "lines": -(-number // COLUMNS),
+        "width": size[0],
+        "height": size[1],
+    }
+
+
+def _encoded(image: Picture, quality: int, subsampling: int = 0) -> tuple[str, bytes]:
     """PNG, which loses nothing, unless JPEG is clearly smaller; for many color pictures it always is."""
-    jpeg = _written(image, "jpeg", quality=quality, subsampling=0)
+    jpeg = _written(image, "jpeg", quality=quality, subsampling=subsampling)
     if image.mode == "RGB" and image.width * image.height > COLORFUL:
         return "jpeg", jpeg
     png = _written(image, "png", optimize=True)

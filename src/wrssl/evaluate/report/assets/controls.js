@@ -29,7 +29,7 @@ function paint() {
   const here = data.members.complete ? 'members' : 'members in this page';
   at('matching').textContent = rows.length ? `${grouped(part.length)} of ${grouped(rows.length)} matching ${here}` : `No ${here} match; change the search or a filter.`;
   if (now.view === 'pictures') {
-    const list = element('ul', 'gallery');
+    const list = element('ul', `gallery${near ? ' nearby' : ''}${data.texts ? ' texts' : ''}`);
     list.append(...part.map((row) => tile(row, isIn(row))));
     at('members').replaceChildren(list);
   } else {

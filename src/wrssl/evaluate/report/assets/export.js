@@ -15,7 +15,7 @@ function idLines(hundredths, kept) {
 
 function csv(hundredths) {
   const lines = rowsByThreshold(hundredths, true).map(
-    (row) => `${quoted(pool.ids[row])},${(pool.weight[row] / UNIT).toFixed(4)},${WORDS[pool.verdict[row]]}\n`,
+    (row) => `${quoted(pool.ids[row])},${(pool.weight[row] / UNIT).toFixed(4)},${data.words[pool.verdict[row]]}\n`,
   );
   return `id,weight,verdict\n${lines.join('')}`;
 }

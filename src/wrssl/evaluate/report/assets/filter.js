@@ -15,6 +15,8 @@ function ordered(key) {
 
 const isKept = (row, hundredths) => pool.weight[row] >= hundredths * (UNIT / 100);
 
+const textOf = (row) => (data.texts && cellOf.has(row) ? data.texts.members[cellOf.get(row)].toLowerCase() : '');
+
 function matching(wanted) {
   const found = [];
   const needle = wanted.search.toLowerCase();
@@ -23,7 +25,7 @@ function matching(wanted) {
     if (wanted.label !== '' && pool.label[row] !== Number(wanted.label)) continue;
     if (wanted.side !== 'all' && isKept(row, wanted.hundredths) !== (wanted.side === 'kept')) continue;
     if (wanted.pictured && !cellOf.has(row)) continue;
-    if (needle && !pool.ids[row].toLowerCase().includes(needle)) continue;
+    if (needle && !pool.ids[row].toLowerCase().includes(needle) && !textOf(row).includes(needle)) continue;
     found.push(row);
   }
   return found;

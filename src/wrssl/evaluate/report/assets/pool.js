@@ -1,6 +1,5 @@
 // The pool as the page holds it: columns of whole numbers, and the ids.
 const data = JSON.parse(document.getElementById('data').textContent);
-const WORDS = ['keep', 'doubt', 'drop'];
 const UNIT = 10000; // weights and scores are stored in ten thousandths, weights rounded down
 
 function unpack(column) {
@@ -29,6 +28,7 @@ for (const name of ['weight', 'ood_score', 'confidence', 'verdict', 'label', 'cl
   pool[name] = unpack(data.members[name]);
 }
 const cellOf = new Map(data.cells.map((row, cell) => [row, cell]));
+const styled = (word) => (['keep', 'doubt', 'drop'].includes(word) ? word : 'other'); // words that have a color
 const two = (value) => (value / UNIT).toFixed(2);
 // Rounded down, so that what is shown as 0.50 passes a threshold of 0.50.
 const twoDown = (value) => (Math.floor(value / (UNIT / 100)) / 100).toFixed(2);
