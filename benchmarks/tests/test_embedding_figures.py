@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not embedding.can_be_embedded(), reason="the ext
 
 
 @pytest.fixture(scope="module")
-def rows():
+def embedded():
     """Three pictures: as the network wants them, and their rows from ``wrssl.embed`` and from both loops."""
     found, embedder = embedding.pictures(3), find_embedder("lite0")
     x = embedding.as_input(found)
@@ -26,8 +26,8 @@ def rows():
     return x, ours, loops
 
 
-def test_all_three_give_the_same_rows(rows):
-    x, ours, loops = rows
+def test_all_three_give_the_same_rows(embedded):
+    x, ours, loops = embedded
     assert x.shape == (3, 3, 224, 224)
     assert ours.shape == (3, 1280)
     assert not np.allclose(ours[0], ours[1], atol=0.05)
