@@ -103,6 +103,7 @@ def test_without_the_extra_the_figures_are_left_out(monkeypatch):
     for name in (
         "embed_over_onnxruntime",
         "embed_over_torch_eager",
+        "embed_over_torch_best",
         "photos_end_to_end_seconds",
         "photos_again_seconds",
     ):

@@ -193,3 +193,20 @@ def test_a_file_that_changes_while_it_is_read_has_no_row(tiles, photo_files, cac
     moving.batch = 1
     found = embed_items([photo_files[4], path], moving, cache=cache)
     assert found.reasons == {1: "it changed while it was read"}
+
+
+def test_a_file_that_goes_between_two_views_is_in_none_of_them(tiles, photo_files, tmp_path, cache):
+    import shutil
+
+    files = [shutil.copy(path, tmp_path / path.name) for path in photo_files[:4]]
+
+    class Removing(type(tiles)):
+        def rows(self, items):
+            found = super().rows(items)
+            if self.asked == 4 and files[1].exists():  # after the first view
+                files[1].unlink()
+            return found
+
+    found = embed_items(files, Removing(), views=1, cache=cache)
+    assert found.readable.tolist() == [True, False, True, True]
+    assert [len(view) for view in found.rows] == [3, 3]

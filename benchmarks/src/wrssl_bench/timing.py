@@ -48,7 +48,7 @@ class Effort:
     small: int = 10**4
     large: int = 10**7
     steps: int = 200
-    pictures: int = 100
+    pictures: int = 200
     photos: int = 2_000
 
     def times(self, count: int) -> int:

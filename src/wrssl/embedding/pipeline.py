@@ -133,7 +133,7 @@ def embed_items(
     if embedder.kind == IMAGE:
         formats()  # before there are threads
     pool = _hashed(items, embedder.kind, threads, show, spread)
-    rows, computed, trouble = [], 0, None
+    stores, computed = list[RowCache](), 0
     for view in range(views + 1):
         folder = None if cache is None else cache / "embeddings" / folder_name(embedder.fingerprint) / f"view-{view}"
         store = RowCache(folder, embedder.dim)
@@ -143,8 +143,11 @@ def embed_items(
             made = spread(partial(embed_batch, embedder, view), missing, threads if embedder.parallel else 1)
             computed += _keep(made, pool, store, tick)
         store.merge()
-        rows.append(store.take(store.places(pool.hashes(np.flatnonzero(pool.readable())))))
-        trouble = trouble or store.trouble
+        stores.append(store)
+    # Only now it is known which items all views could be made of.
+    good = pool.hashes(np.flatnonzero(pool.readable()))
+    rows = [store.take(store.places(good)) for store in stores]
+    trouble = next((store.trouble for store in stores if store.trouble is not None), None)
     if cache is not None and computed:
         keep_within(cache, limit())
     return Embedded(rows, pool.readable(), dict(sorted(pool.reasons.items())), computed, trouble)
@@ -247,13 +250,13 @@ def checked(embedder: Embedder, rows: Any, count: int) -> npt.NDArray[np.float16
 
 def _keep(made: Generator[tuple[Batch, Made], None, None], pool: _Pool, store: RowCache, tick: progress.Tick) -> int:
     """Store the rows as they come; how many there were."""
-    done, bad = 0, dict[bytes, str]()
+    done, bad, start = 0, dict[bytes, str](), time.monotonic()
     with closing(made), closing(_Waiting(store)) as waiting:
         for batch, (rows, reasons) in made:
             bad.update({batch.keys[place]: reason for place, reason in reasons.items()})
             waiting.add([key for place, key in enumerate(batch.keys) if place not in reasons], rows)
             done += len(rows)
-            tick(len(batch.numbers))
+            tick(len(batch.numbers), info=lambda: f"{done / max(time.monotonic() - start, 1e-9):.0f}/s")
     pool.leave_out(bad)
     return done
 
