@@ -256,7 +256,7 @@ def _keep(made: Generator[tuple[Batch, Made], None, None], pool: _Pool, store: R
             bad.update({batch.keys[place]: reason for place, reason in reasons.items()})
             waiting.add([key for place, key in enumerate(batch.keys) if place not in reasons], rows)
             done += len(rows)
-            tick(len(batch.numbers), info=lambda: f"{done / max(time.monotonic() - start, 1e-9):.0f}/s")
+            tick(len(batch.numbers), info=f"{done / max(time.monotonic() - start, 1e-9):.0f}/s")
     pool.leave_out(bad)
     return done
 

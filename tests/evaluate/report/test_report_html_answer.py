@@ -126,7 +126,7 @@ def test_a_method_that_ignores_the_pool_says_nothing_about_it(case):
 
 @pytest.mark.parametrize(
     ("share", "words"),
-    [(0.5, "at least about 50 % of the pool does not belong"), (0.1, "cannot be told from zero"), (None, "unknown")],
+    [(0.5, "about 50 % of the pool looks foreign"), (0.1, "cannot be told from zero"), (None, "unknown")],
 )
 def test_the_share_of_foreign_members(case, share, words):
     assert any(words in sentence for sentence in case(pool={"foreign_share": share})["why"])

@@ -97,7 +97,7 @@ def how_much_belongs(data: dict[str, Any]) -> list[str]:
     elif share <= 2 * math.sqrt(1 / size + 1 / reference(data)):
         said.append("By all scores together, the share of members that do not belong cannot be told from zero.")
     else:
-        said.append(f"By all scores together, at least about {percent(share, 0)} of the pool does not belong.")
+        said.append(f"By all scores together, about {percent(share, 0)} of the pool looks foreign.")
     said.append(f"The rule is made to drop no more than {percent(rate, 0)} of the members that belong.")
     if truth is not None:
         belong = size - truth["foreign"]
