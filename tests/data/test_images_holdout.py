@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wrssl.data.images.folders import automatic, by_share, check_share, hold_out
+from wrssl.data.images.holdout import automatic, by_share, check_share, hold_out
 from wrssl.errors import OptionError
 
 

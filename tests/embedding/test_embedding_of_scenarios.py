@@ -9,7 +9,7 @@ from PIL import Image
 import wrssl
 from wrssl.embedding import EMBEDDERS, choose_embedder, embed_scenario
 from wrssl.embedding.of_scenarios import SIDE, look
-from wrssl.errors import OptionError
+from wrssl.errors import DataError, OptionError
 
 
 @pytest.fixture(autouse=True)
@@ -152,4 +152,22 @@ def test_numbers_cannot_be_embedded(rows):
 def test_an_embedder_of_the_other_kind_is_refused(photos):
     scn = photos(80)
     with pytest.raises(OptionError, match="The embedder letters takes texts, and this data holds images"):
+        embed_scenario(scn, choose_embedder(scn, "letters", own_model=False))
+
+
+def test_the_cache_of_the_folders_is_that_of_the_rows(photos, cache, tmp_path):
+    photos(80)
+    for given, place in ((False, None), (tmp_path / "elsewhere", tmp_path / "elsewhere"), (None, cache)):
+        scn = wrssl.Scenario.from_folders(tmp_path / "labeled", tmp_path / "pool", cache_dir=given, jobs=1)
+        embed_scenario(scn, choose_embedder(scn, "tiles", own_model=False))
+        assert cache.exists() == (place == cache)
+        assert place is None or list(place.rglob("*.rows"))
+
+
+def test_folders_in_which_no_text_can_be_read_are_one_sentence(tmp_path):
+    for place in ("labeled/a", "labeled/b", "pool"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "1.txt").write_bytes(b"\xff\xfe\xfa" if place == "pool" else b"good")
+    scn = wrssl.Scenario.from_folders(tmp_path / "labeled", tmp_path / "pool")
+    with pytest.raises(DataError, match=r"No text in the unlabeled folder \S+ can be read \(first: 1.txt, not a text"):
         embed_scenario(scn, choose_embedder(scn, "letters", own_model=False))

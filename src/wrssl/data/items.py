@@ -127,11 +127,15 @@ class Unread(ABC):
         kind: ``"image"`` or ``"text"``.
         name: of the scenario.
         augment: as for ``Scenario``.
+        cache_dir: where rows of an embedding are kept, as for ``wrssl.embed``.
+        jobs: threads; None for one per processor.
     """
 
     kind: str
     name: str
     augment: str | None = None
+    cache_dir: str | os.PathLike[str] | bool | None = None
+    jobs: int | None = None
 
     @abstractmethod
     def labeled_items(self) -> Sequence[Any]:

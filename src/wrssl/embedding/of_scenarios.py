@@ -132,10 +132,12 @@ def embed_scenario(scenario: Scenario, choice: Choice, views: int = 0, show: boo
             f"The embedder {choice.name} takes {embedder.kind}s, and this data holds {unread.kind}s; choose another "
             "embedder."
         )
-    cache = cache_root()
+    cache = cache_root(unread.cache_dir)
 
     def embed(items: Sequence[Any], part: str) -> Embedded:
-        return embed_items(items, embedder, views=0 if part == TEST else views, cache=cache, show=show)
+        return embed_items(
+            items, embedder, views=0 if part == TEST else views, cache=cache, jobs=unread.jobs, show=show
+        )
 
     content = unread.embedded(embed)
     facts = Embedding(
