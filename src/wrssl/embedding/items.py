@@ -93,6 +93,9 @@ def read_items(paths: Sequence[Path]) -> tuple[str, list[str], list[Any]]:
     Args:
         paths: image files and folders of them, or text files with one text per line.
     """
+    for path in paths:
+        if not path.exists():
+            raise DataError(f"{printable(str(path))} does not exist; name files and folders that are there.")
     texts = [path for path in paths if path.suffix.lower() in TEXT_FILES]
     if texts and len(texts) < len(paths):
         raise DataError("Texts and images cannot be embedded together; name files of one kind.")
