@@ -93,26 +93,28 @@ COSTS = (
 
 def look(paths: Sequence[Any]) -> tuple[int, int, int]:
     """The median shorter side of these images in pixels, how many are in color, and how many were looked at."""
-    from PIL import Image
-
-    step = max(1, len(paths) // SAMPLE)
-    sides, colored, looked = list[int](), 0, 0
     formats()
     with quiet():
-        for path in list(paths)[::step]:
-            try:
-                data = Path(path).read_bytes()
-                with Image.open(io.BytesIO(data), formats=formats()) as image:
-                    side = min(image.size)
-            except Exception:  # damaged files are reported when they are embedded
-                continue
-            picture = open_picture(io.BytesIO(data), LOOK, MAX_PIXELS)
-            if isinstance(picture, Unreadable):
-                continue
-            sides.append(side)
-            looked += 1
-            colored += int((picture.max(2).astype(int) - picture.min(2)).max()) > COLOR
-    return int(statistics.median(sides)) if sides else 0, colored, looked
+        some = [_side_and_color(Path(path)) for path in list(paths)[:: max(1, len(paths) // SAMPLE)]]
+    seen = [found for found in some if found is not None]
+    side = int(statistics.median(side for side, _ in seen)) if seen else 0
+    return side, sum(colored for _, colored in seen), len(seen)
+
+
+def _side_and_color(path: Path) -> tuple[int, bool] | None:
+    """The shorter side of an image and whether it is in color; None for a file that cannot be read."""
+    from PIL import Image
+
+    try:
+        data = path.read_bytes()
+        with Image.open(io.BytesIO(data), formats=formats()) as image:
+            side = min(image.size)
+    except Exception:  # damaged files fail in many ways, and are reported when they are embedded
+        return None
+    picture = open_picture(io.BytesIO(data), LOOK, MAX_PIXELS)
+    if isinstance(picture, Unreadable):
+        return None
+    return side, int((picture.max(2).astype(int) - picture.min(2)).max()) > COLOR
 
 
 def embed_scenario(scenario: Scenario, choice: Choice, views: int = 0, show: bool | None = None) -> Scenario:

@@ -265,9 +265,9 @@ def folds_of(labels: NDArray[np.int64], random: np.random.Generator) -> Tensor:
     return torch.from_numpy(spread_over_folds(labels, random.permutation(len(labels)), number))
 
 
-def _some(random: np.random.Generator, size: int, most: int) -> Tensor:
+def _some(generator: np.random.Generator, size: int, most: int) -> Tensor:
     """At most so many of the numbers below ``size``, in increasing order."""
-    return torch.from_numpy(np.sort(random.choice(size, most, replace=False)) if size > most else np.arange(size))
+    return torch.from_numpy(np.sort(generator.choice(size, most, replace=False)) if size > most else np.arange(size))
 
 
 def _finite(rows: Tensor) -> Tensor:
