@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+import torch
 
 from wrssl.embedding import Embedder
 
@@ -73,3 +74,18 @@ def photo_files(tmp_path_factory):
         Image.fromarray(picture).save(path)
         paths.append(path)
     return paths
+
+
+@pytest.fixture
+def tiny_bert(tmp_path):
+    """The folder of a model of texts that knows two words, as ``save_pretrained`` writes it."""
+    transformers = pytest.importorskip("transformers", reason="the extra 'hub' is not installed")
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "money", "cat"]
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    config = transformers.BertConfig(
+        vocab_size=len(words), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    with torch.random.fork_rng(devices=[]):
+        transformers.BertModel(config).save_pretrained(tmp_path / "model")
+    transformers.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "model")
+    return tmp_path / "model"

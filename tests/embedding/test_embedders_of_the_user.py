@@ -77,17 +77,8 @@ def test_a_function_with_flat_output_is_refused(cache):
         find_embedder(lambda items: np.zeros(len(items)))
 
 
-def test_a_small_model_of_transformers_from_a_folder(tmp_path, cache):
-    transformers = pytest.importorskip("transformers", reason="the extra 'hub' is not installed")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "money", "cat"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    with torch.random.fork_rng(devices=[]):
-        transformers.BertModel(config).save_pretrained(tmp_path / "model")
-    transformers.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "model")
-    rows = embed(["money money", "cat"], f"hf:{tmp_path / 'model'}")
+def test_a_small_model_of_transformers_from_a_folder(tiny_bert, cache):
+    rows = embed(["money money", "cat"], f"hf:{tiny_bert}")
     assert rows.shape == (2, 8)
     assert not np.allclose(rows[0], rows[1])
 

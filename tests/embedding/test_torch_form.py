@@ -152,17 +152,8 @@ def test_a_device_that_is_not_there_is_one_sentence(device, lite0):
             embedder.on(device)
 
 
-def test_a_model_of_transformers_moves_as_a_copy(tmp_path, cache):
-    transformers = pytest.importorskip("transformers", reason="the extra 'hub' is not installed")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "money", "cat"]
-    (tmp_path / "vocab.txt").write_text("\n".join(words))
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    with torch.random.fork_rng(devices=[]):
-        transformers.BertModel(config).save_pretrained(tmp_path / "model")
-    transformers.BertTokenizerFast(vocab_file=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "model")
-    embedder = find_embedder(f"hf:{tmp_path / 'model'}")
+def test_a_model_of_transformers_moves_as_a_copy(tiny_bert, cache):
+    embedder = find_embedder(f"hf:{tiny_bert}")
     before = embedder.rows(["money", "cat"])
     moved = embedder.on(META)
     assert next(moved.module.parameters()).device.type == META

@@ -56,6 +56,22 @@ def test_weight_decay_reaches_the_optimizer(moons):
     assert seen == [(0.0, 0.0), (RIDGE, RIDGE)]
 
 
+@pytest.mark.parametrize(
+    ("options", "rate"),
+    [({}, 0.03), ({"lr": 0.5}, 0.5), ({"method_options": {"lr": 0.2}}, 0.2), ({"model": "two-layer"}, 3e-3)],
+)
+def test_a_rate_that_was_asked_for_goes_before_that_of_the_network(moons, options, rate):
+    rates = []
+
+    class Look(wrssl.Callback):
+        def on_start(self, trainer):
+            rates.append(trainer.plan.lr)
+
+    given = {"model": "linear", "method": "vat", "steps": 1, "fallback": False, **options}
+    wrssl.fit(moons, callbacks=[Look()], **given)
+    assert rates == [rate]
+
+
 @pytest.mark.parametrize("wrong", [-1.0, float("inf"), "much"])
 def test_a_weight_decay_is_a_number_of_at_least_0(moons, wrong):
     with pytest.raises(wrssl.WRSSLError, match="weight_decay must be a number of at least 0"):

@@ -49,7 +49,8 @@ class BuildContext:
         weighting: Weighting = WEIGHTINGS.create(config.weights, config.weight_options)
         gate = make_gate(config.gate, method)
         habit = training_habit(config.model, len(self.data.labeled[1]))
-        rate = config.lr or habit.lr or method.lr
+        own = "lr" in (config.method_options or {})  # a rate that was asked for goes before that of the network
+        rate = config.lr or (None if own else habit.lr) or method.lr
         if not rate > 0:
             raise OptionError(f"lr must be above 0, but it is {rate}.")
         decay = habit.weight_decay if config.weight_decay is None else config.weight_decay
